@@ -81,6 +81,7 @@ macro_rules! __sink_cases {
                 two_tables_do_not_mix
                 inspect_of_nothing_is_none_and_creates_nothing
                 inspect_tells_what_attach_tells
+                a_target_of_another_source_table_is_refused
             }
             fencing {
                 an_attach_is_repeatable

@@ -8,14 +8,14 @@ use super::{
 };
 use crate::{
     feed::{self, Feed, commit},
-    outcome::{Failure, refused, same},
+    outcome::{Failure, names, refused, same},
 };
 
 type Checked = Result<(), Failure>;
 
 /// Pieces of a huge commit, and rows of a piece.
-const PIECES: u32 = 64;
-const PIECE_ROWS: u32 = 500;
+const PIECES: u32 = 40;
+const PIECE_ROWS: u32 = 100;
 
 pub(super) async fn rows_and_mark_become_visible_together(harness: &dyn SinkHarness) -> Checked {
     let mut session = Session::filled(harness).await?;
@@ -254,6 +254,23 @@ pub(super) async fn inspect_tells_what_attach_tells(harness: &dyn SinkHarness) -
     same("what inspect tells", seen, Some(expected))?;
     let attached = harness.sink().await.attach(&session.spec).await?;
     same("what attach tells", attached.state, expected)
+}
+
+pub(super) async fn a_target_of_another_source_table_is_refused(
+    harness: &dyn SinkHarness,
+) -> Checked {
+    let mut session = Session::filled(harness).await?;
+    let foreign = TableSpec {
+        source: cdc_core::TableName::new("sales", "orders"),
+        ..session.spec.clone()
+    };
+    let result = harness.sink().await.attach(&foreign).await;
+    let error = refused("another source table", result, ErrorKind::Config)?;
+    names(&error, "sales.orders")?;
+    session.check("after the refusal").await?;
+    session.reattach().await?;
+    session.commit(12).await?;
+    session.check("after the right attach").await
 }
 
 /// Rows that no case wants to see.
