@@ -25,7 +25,7 @@ use crate::{
     commit::{DataFile, Frame, LogFile, added},
     config::DeltaConfig,
     fault,
-    kernel::Kernel,
+    kernel::{Kernel, blocking},
     staging::Staging,
     store::{Content, Place},
 };
@@ -248,6 +248,7 @@ impl Log {
     pub(crate) async fn create(&self, birth: Birth) -> Result<Outcome> {
         let mut frame = self.frame();
         frame.comment = Some(birth.comment);
+        self.make_directory().await?;
         let url = self.place.url.clone();
         let result = self
             .shared
@@ -264,6 +265,22 @@ impl Log {
             Err(_) if self.place.content().await? == Content::Table => Ok(Outcome::Taken),
             other => other,
         }
+    }
+
+    /// Makes the directory of a local table, which the kernel wants to find.
+    async fn make_directory(&self) -> Result<()> {
+        let Ok(path) = self.place.url.to_file_path() else {
+            return Ok(());
+        };
+        let made = blocking(self.shared.config.kernel_calls, move || {
+            std::fs::create_dir_all(path)
+        });
+        made.await?.map_err(|error| {
+            Error::new(ErrorKind::Config, "the target's directory cannot be made")
+                .with("path", &self.place)
+                .caused_by(error)
+                .remedy("let the run write to the named path, or correct the setting root")
+        })
     }
 
     /// Commits a change right after `snapshot`.

@@ -61,7 +61,7 @@ fn an_attach_reads_no_more_after_many_checkpoints() {
             if sequence == 20 || sequence == 100 {
                 let process = store.process();
                 let newer = open(&process.dynamic(), config.clone(), 2);
-                drop(newer.inspect(&spec).await.unwrap());
+                newer.inspect(&spec).await.unwrap();
                 costs.push(process.requests());
             }
         }
