@@ -263,3 +263,92 @@ fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
     }
     texts.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{
+        Float64Array, TimestampMillisecondArray, TimestampNanosecondArray, cast::AsArray,
+        types::TimestampMicrosecondType,
+    };
+    use arrow_schema::{Field, Schema, TimeUnit};
+    use cdc_core::{InstanceName, Lsn};
+
+    use super::*;
+
+    fn layout(data_type: DataType) -> Layout {
+        let schema = Arc::new(Schema::new(vec![Field::new("c", data_type, true)]));
+        Layout {
+            logical: Arc::clone(&schema),
+            physical: schema,
+            measured: Arc::default(),
+        }
+    }
+
+    fn aligned(to: DataType, array: ArrayRef) -> Result<ArrayRef> {
+        let field = Field::new("C", array.data_type().clone(), true);
+        let batch = TableBatch {
+            instance: InstanceName::new("dbo_t"),
+            origin: Origin::Snapshot(Stamp {
+                position: Lsn::ZERO.into(),
+                commit_time: None,
+            }),
+            records: RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array])
+                .expect("a batch"),
+        };
+        align("t", &layout(to), &batch, 1).map(|batch| Arc::clone(batch.column(0)))
+    }
+
+    #[test]
+    fn times_of_every_unit_and_spelling_of_utc_are_the_same_moments() {
+        let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let given: [ArrayRef; 3] = [
+            Arc::new(TimestampNanosecondArray::from(vec![5_000_000]).with_timezone("+00:00")),
+            Arc::new(TimestampMicrosecondArray::from(vec![5_000]).with_timezone("UTC")),
+            Arc::new(TimestampMillisecondArray::from(vec![5]).with_timezone("UTC")),
+        ];
+        for array in given {
+            let array = aligned(utc.clone(), array).expect("the same moment");
+            assert_eq!(array.data_type(), &utc);
+            assert_eq!(
+                array.as_primitive::<TimestampMicrosecondType>().value(0),
+                5_000
+            );
+        }
+    }
+
+    #[test]
+    fn a_type_that_loses_something_is_refused_with_both_names() {
+        let wall = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let instant = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        for (from, to) in [
+            (wall.clone(), instant.clone()),
+            (instant, wall),
+            (DataType::Decimal128(10, 4), DataType::Decimal128(10, 2)),
+            (DataType::Int64, DataType::Int32),
+            (DataType::Float64, DataType::Float32),
+            (DataType::Utf8, DataType::Binary),
+        ] {
+            let error = aligned(to.clone(), new_null_array(&from, 1)).expect_err("refused");
+            assert_eq!(error.kind(), ErrorKind::SchemaChanged);
+            assert_eq!(error.context("column"), Some("c"));
+            assert_eq!(error.context("target_type"), Some(spelled(&to).as_str()));
+            assert_eq!(error.context("found_type"), Some(spelled(&from).as_str()));
+        }
+        let float: ArrayRef = Arc::new(Float64Array::from(vec![1.5]));
+        assert!(aligned(DataType::Decimal128(10, 2), float).is_err());
+    }
+
+    #[test]
+    fn a_value_outside_its_type_is_refused_without_being_told() {
+        let array = Decimal128Array::from(vec![123_456]);
+        let array = array
+            .with_precision_and_scale(38, 0)
+            .expect("fits")
+            .to_data();
+        let wrong = array.into_builder().data_type(DataType::Decimal128(5, 0));
+        let wrong = Decimal128Array::from(wrong.build().expect("same layout"));
+        let error = aligned(DataType::Decimal128(5, 0), Arc::new(wrong)).expect_err("too long");
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert!(!error.report().contains("123456"), "{}", error.report());
+    }
+}

@@ -263,6 +263,8 @@ impl Log {
         match self.outcome(result) {
             // The kernel's own refusal when somebody created the table meanwhile.
             Err(_) if self.place.content().await? == Content::Table => Ok(Outcome::Taken),
+            // The kernel did not see the comment, and would drop it with the next column.
+            Ok(Outcome::Landed(_)) => Ok(Outcome::Landed(self.open().await?)),
             other => other,
         }
     }

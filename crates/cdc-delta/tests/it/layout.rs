@@ -247,3 +247,39 @@ fn facts_tell_what_a_batch_was() {
         assert!(matches!(written[0], Cell::Wall(at) if Timestamp::from_micros(at) > end));
     });
 }
+
+#[test]
+fn a_new_column_and_a_checkpoint_leave_comments_and_properties_alone() {
+    block_on(async {
+        let store = store();
+        let mut spec = orders();
+        let mut config = settings();
+        config.checkpoint_interval = 1;
+        let mut table = open(&store, config, 1).attach(&spec).await.unwrap().table;
+        let before = delta(&store, &place("bronze/orders")).await;
+        spec.columns
+            .push(Column::new("late", 3, SqlType::Int, true));
+        table.evolve(&spec.columns).await.unwrap();
+        table.stage(rows(&spec, 1)).await.unwrap();
+        table.commit(commit(1)).await.unwrap();
+        let after = delta(&store, &place("bronze/orders")).await;
+        let metadata = |table: &deltalake::DeltaTable| {
+            let metadata = table.snapshot().unwrap().metadata();
+            let text = metadata.description().map(ToOwned::to_owned);
+            (
+                metadata.id().to_owned(),
+                text,
+                metadata.configuration().clone(),
+            )
+        };
+        assert_eq!(metadata(&before), metadata(&after));
+        assert!(metadata(&after).1.is_some());
+        let schema = after.snapshot().unwrap().schema();
+        let last = schema.fields().last().unwrap();
+        assert_eq!(last.name(), "late", "a late column stands at the end");
+        let commented = schema
+            .fields()
+            .filter(|field| field.metadata().contains_key("comment"));
+        assert_eq!(commented.count(), 9);
+    });
+}
