@@ -283,3 +283,37 @@ fn a_new_column_and_a_checkpoint_leave_comments_and_properties_alone() {
         assert_eq!(commented.count(), 9);
     });
 }
+
+#[test]
+fn a_root_with_blanks_and_a_table_with_odd_letters_are_plain_directories() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("my lake ü");
+    let config = cdc_delta::DeltaConfig::new(root.display().to_string());
+    let clock = Arc::new(crate::support::Ticking::default());
+    let numbers = Arc::new(crate::support::Numbers::new(1));
+    let sink = cdc_delta::DeltaSink::new(config, clock, numbers).unwrap();
+    let mut spec = orders();
+    spec.name = "größe/1".into();
+    block_on(async {
+        for sequence in 1..=2 {
+            let attached = sink.attach(&spec).await.unwrap();
+            assert_eq!(
+                attached.state.mark.map_or(0, |mark| mark.sequence),
+                sequence - 1
+            );
+            let mut table = attached.table;
+            table.stage(rows(&spec, sequence)).await.unwrap();
+            table.commit(commit(sequence)).await.unwrap();
+        }
+        let files: Arc<dyn ObjectStore> = Arc::new(object_store::local::LocalFileSystem::new());
+        let bronze = root.join("bronze").join("gr@C3@B6@C3@9Fe@2F1");
+        assert!(
+            bronze.join("_delta_log").is_dir(),
+            "{}",
+            sink.bronze_location(&spec.name)
+        );
+        let location = url::Url::from_directory_path(bronze).unwrap();
+        let ids = column(&files, &location, "id").await;
+        assert_eq!(ids, crate::support::ints(1..=2));
+    });
+}
