@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod change;
+pub mod engine;
 pub mod error;
 pub mod lsn;
 pub mod mark;
@@ -22,6 +23,7 @@ pub mod verdict;
 pub use batch::{
     BatchEvent, BatchEventKind, BatchFacts, Commit, Committed, Origin, RowCounts, Stamp, TableBatch,
 };
+pub use engine::{Engine, RetrySettings, RunReport, Settings, StartAt, TableConfig, TableReport};
 pub use error::{Cause, Error, ErrorKind, Result, Retry};
 pub use lsn::{Lsn, LsnError};
 pub use mark::Mark;

@@ -52,12 +52,17 @@ pub fn plan(after: Position, high: Bound, nth: Option<Position>, start: Position
         Bound::Null | Bound::Zero if untouched => return Ok(Plan::WaitingForCapture),
         Bound::Null | Bound::Zero => return Err(ahead(after, None)),
     };
+    if after.epoch() != high.epoch() {
+        return Err(Error::new(
+            ErrorKind::LineageBroken,
+            "the target's mark belongs to another lineage than the source's positions",
+        )
+        .with("mark", after)
+        .with("mark_epoch", after.epoch())
+        .with("source_epoch", high.epoch()));
+    }
     if after > high {
-        return if untouched {
-            Ok(Plan::WaitingForCapture)
-        } else {
-            Err(ahead(after, Some(high)))
-        };
+        return if untouched { Ok(Plan::WaitingForCapture) } else { Err(ahead(after, Some(high))) };
     }
     if nth.is_some_and(|nth| nth <= after) {
         return Err(Error::bug("commit limit ends before the batch begins")
@@ -108,10 +113,7 @@ pub fn check_lineage(mark: &Mark, low: Position, observed: Option<crate::Timesta
     )
     .with("mark", mark.end)
     .with("recorded", recorded)
-    .with(
-        "observed",
-        observed.map_or_else(|| "none".to_owned(), |time| time.to_string()),
-    ))
+    .with("observed", observed.map_or_else(|| "none".to_owned(), |time| time.to_string())))
 }
 
 /// True for a difference that two readings of one `datetime` in two zones can have.
@@ -139,10 +141,7 @@ pub fn pieces(range: ClosedRange, instances: &[CaptureInstance]) -> Vec<Piece<'_
     let mut from = range.from();
     let mut rest = instances.iter().peekable();
     while let Some(instance) = rest.next() {
-        let newer = rest
-            .peek()
-            .map(|newer| newer.start)
-            .filter(|start| *start <= range.to());
+        let newer = rest.peek().map(|newer| newer.start).filter(|start| *start <= range.to());
         let to = newer.map_or(range.to(), Position::decrement);
         if let Some(range) = ClosedRange::new(from, to) {
             pieces.push(Piece { instance, range });
@@ -160,11 +159,7 @@ pub fn pieces(range: ClosedRange, instances: &[CaptureInstance]) -> Vec<Piece<'_
 #[must_use]
 pub fn holder(after: Position, instances: &[CaptureInstance]) -> Option<&CaptureInstance> {
     let next = after.increment();
-    instances
-        .iter()
-        .rev()
-        .find(|instance| instance.start <= next)
-        .or(instances.first())
+    instances.iter().rev().find(|instance| instance.start <= next).or(instances.first())
 }
 
 /// Finds where a batch ends while its rows stream by.
@@ -189,11 +184,7 @@ impl Cutter {
     /// A cutter for a batch that has no row yet.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
-        Self {
-            rows_left: limits.rows_max.get(),
-            bytes_left: limits.bytes_max.get(),
-            open: None,
-        }
+        Self { rows_left: limits.rows_max.get(), bytes_left: limits.bytes_max.get(), open: None }
     }
 
     /// Looks at the next rows in change order: their commits, and the bytes they take in memory.
@@ -225,10 +216,7 @@ impl Cutter {
         }
         self.rows_left = self.rows_left.saturating_sub(rows);
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        self.open = commits
-            .len()
-            .checked_sub(1)
-            .map(|last| commits.value(last).into());
+        self.open = commits.len().checked_sub(1).map(|last| commits.value(last).into());
         Ok(Cut::Take)
     }
 }

@@ -64,14 +64,11 @@ pub fn reached(instance: &CaptureInstance, high: Bound) -> bool {
 }
 
 fn lost(instance: &CaptureInstance, range: ClosedRange, low: Position) -> Error {
-    Error::new(
-        ErrorKind::DataLoss,
-        "changes were removed at the source before they were read",
-    )
-    .with("table", &instance.table)
-    .with("instance", &instance.name)
-    .with("from", range.from())
-    .with("low", low)
+    Error::new(ErrorKind::DataLoss, "changes were removed at the source before they were read")
+        .with("table", &instance.table)
+        .with("instance", &instance.name)
+        .with("from", range.from())
+        .with("low", low)
 }
 
 fn hidden(instance: &CaptureInstance, range: ClosedRange) -> Error {
@@ -118,25 +115,13 @@ mod tests {
     fn an_unknown_low_is_never_nothing_purged_and_never_lost() {
         for low in [Bound::Null, Bound::Zero] {
             let waiting = guard_before(&instance(50), range(50, 60), low, Bound::At(at(40)));
-            assert_eq!(
-                waiting.expect("capture is behind"),
-                Readiness::WaitingForCapture
-            );
+            assert_eq!(waiting.expect("capture is behind"), Readiness::WaitingForCapture);
             let never = guard_before(&instance(50), range(50, 60), low, Bound::Null);
-            assert_eq!(
-                never.expect("capture never ran"),
-                Readiness::WaitingForCapture
-            );
+            assert_eq!(never.expect("capture never ran"), Readiness::WaitingForCapture);
             let hidden = guard_before(&instance(50), range(50, 60), low, Bound::At(at(50)));
-            assert_eq!(
-                hidden.expect_err("capture has passed").kind(),
-                ErrorKind::Unauthorized
-            );
+            assert_eq!(hidden.expect_err("capture has passed").kind(), ErrorKind::Unauthorized);
             let gone = guard_after(&instance(50), range(50, 60), low);
-            assert_eq!(
-                gone.expect_err("dropped in between").kind(),
-                ErrorKind::Unauthorized
-            );
+            assert_eq!(gone.expect_err("dropped in between").kind(), ErrorKind::Unauthorized);
         }
     }
 

@@ -53,14 +53,8 @@ pub fn wanted(instance: &CaptureInstance, columns: &[Column]) -> Vec<Column> {
     columns
         .iter()
         .filter_map(|known| {
-            let captured = instance
-                .columns
-                .iter()
-                .find(|column| same_name(known, column))?;
-            Some(Column {
-                sql_type: known.sql_type.clone(),
-                ..captured.clone()
-            })
+            let captured = instance.columns.iter().find(|column| same_name(known, column))?;
+            Some(Column { sql_type: known.sql_type.clone(), ..captured.clone() })
         })
         .collect()
 }
@@ -70,16 +64,13 @@ fn same_name(a: &Column, b: &Column) -> bool {
 }
 
 fn narrowed(instance: &CaptureInstance, column: &Column, known: &Column) -> Error {
-    Error::new(
-        ErrorKind::SchemaChanged,
-        "a captured column's type no longer fits the copy's",
-    )
-    .with("table", &instance.table)
-    .with("instance", &instance.name)
-    .with("column", &column.name)
-    .with("captured", &column.sql_type)
-    .with("copy", &known.sql_type)
-    .remedy("widen the column in the target, or copy the table into a new target")
+    Error::new(ErrorKind::SchemaChanged, "a captured column's type no longer fits the copy's")
+        .with("table", &instance.table)
+        .with("instance", &instance.name)
+        .with("column", &column.name)
+        .with("captured", &column.sql_type)
+        .with("copy", &known.sql_type)
+        .remedy("widen the column in the target, or copy the table into a new target")
 }
 
 #[cfg(test)]
@@ -106,17 +97,10 @@ mod tests {
         let old = instance("old", &[("Id", SqlType::Int), ("gone", SqlType::Bit)]);
         let new = instance("new", &[("id", SqlType::BigInt), ("added", SqlType::Date)]);
         let columns = union(&[old.clone(), new.clone()]).expect("widened");
-        let names: Vec<_> = columns
-            .iter()
-            .map(|c| (c.name.as_str(), &c.sql_type))
-            .collect();
+        let names: Vec<_> = columns.iter().map(|c| (c.name.as_str(), &c.sql_type)).collect();
         assert_eq!(
             names,
-            [
-                ("Id", &SqlType::BigInt),
-                ("gone", &SqlType::Bit),
-                ("added", &SqlType::Date)
-            ]
+            [("Id", &SqlType::BigInt), ("gone", &SqlType::Bit), ("added", &SqlType::Date)]
         );
         let error = union(&[new, old]).expect_err("narrowed");
         assert_eq!(error.kind(), ErrorKind::SchemaChanged);
@@ -131,26 +115,15 @@ mod tests {
         let old = instance("old", &[("id", SqlType::Int), ("x", SqlType::Bit)]);
         let new = instance("new", &[("added", SqlType::Date), ("ID", SqlType::BigInt)]);
         let columns = union(&[old.clone(), new.clone()]).expect("union");
-        let asked: Vec<_> = wanted(&old, &columns)
-            .into_iter()
-            .map(|c| (c.name, c.sql_type))
-            .collect();
-        assert_eq!(
-            asked,
-            [
-                ("id".to_owned(), SqlType::BigInt),
-                ("x".to_owned(), SqlType::Bit)
-            ]
-        );
+        let asked: Vec<_> =
+            wanted(&old, &columns).into_iter().map(|c| (c.name, c.sql_type)).collect();
+        assert_eq!(asked, [("id".to_owned(), SqlType::BigInt), ("x".to_owned(), SqlType::Bit)]);
         let asked: Vec<_> = wanted(&new, &columns).into_iter().map(|c| c.name).collect();
         assert_eq!(asked, ["ID", "added"]);
         let added = missing(&new, &old.columns).expect_err("bigint does not fit int");
         assert_eq!(added.kind(), ErrorKind::SchemaChanged);
-        let added: Vec<_> = missing(&new, &columns)
-            .expect("fits")
-            .into_iter()
-            .map(|c| c.name)
-            .collect();
+        let added: Vec<_> =
+            missing(&new, &columns).expect("fits").into_iter().map(|c| c.name).collect();
         assert_eq!(added, Vec::<String>::new());
     }
 }
