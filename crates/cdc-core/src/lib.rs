@@ -4,12 +4,31 @@
 //! The crate does no I/O and knows no runtime, network, file, wall clock or randomness: whatever
 //! touches the world comes in through a port.
 
+pub mod batch;
+pub mod change;
+pub mod engine;
 pub mod error;
 pub mod lsn;
+pub mod mark;
+pub mod plan;
+pub mod port;
 pub mod position;
+pub mod retention;
+pub mod schema;
+pub mod sql_type;
+pub mod table;
 pub mod time;
+pub mod verdict;
 
+pub use batch::{
+    BatchEvent, BatchEventKind, BatchFacts, Commit, Committed, Origin, RowCounts, Stamp, TableBatch,
+};
+pub use engine::{Engine, RetrySettings, RunReport, Settings, StartAt, TableConfig, TableReport};
 pub use error::{Cause, Error, ErrorKind, Result, Retry};
 pub use lsn::{Lsn, LsnError};
+pub use mark::Mark;
 pub use position::{ClosedRange, Epoch, Position};
+pub use sql_type::{Length, SqlType};
+pub use table::{CaptureInstance, Column, InstanceName, TableName, TableRef, TableSpec};
 pub use time::{ServerTime, Timestamp};
+pub use verdict::{Granularity, Verdict};

@@ -81,26 +81,17 @@ impl ServerTime {
     /// conversion to `datetime` rounds. It may lie up to 1/600 s ahead of `wall`.
     #[must_use]
     pub fn nearest(wall: NaiveDateTime) -> Self {
-        let micros = wall
-            .signed_duration_since(Self::base())
-            .num_microseconds()
-            .unwrap_or(i64::MAX);
+        let micros =
+            wall.signed_duration_since(Self::base()).num_microseconds().unwrap_or(i64::MAX);
         // ticks = micros * 3 / 10000, to the nearest.
-        Self(
-            micros
-                .saturating_mul(3)
-                .saturating_add(5_000)
-                .div_euclid(10_000),
-        )
+        Self(micros.saturating_mul(3).saturating_add(5_000).div_euclid(10_000))
     }
 
     /// The latest reading that is not after a wall-clock time.
     #[must_use]
     pub fn floor(wall: NaiveDateTime) -> Self {
-        let micros = wall
-            .signed_duration_since(Self::base())
-            .num_microseconds()
-            .unwrap_or(i64::MAX);
+        let micros =
+            wall.signed_duration_since(Self::base()).num_microseconds().unwrap_or(i64::MAX);
         Self(micros.saturating_mul(3).div_euclid(10_000))
     }
 
@@ -112,9 +103,7 @@ impl ServerTime {
     }
 
     fn base() -> NaiveDateTime {
-        NaiveDate::from_ymd_opt(1900, 1, 1)
-            .unwrap_or_default()
-            .and_time(chrono::NaiveTime::MIN)
+        NaiveDate::from_ymd_opt(1900, 1, 1).unwrap_or_default().and_time(chrono::NaiveTime::MIN)
     }
 }
 
@@ -147,11 +136,7 @@ mod tests {
             ("2026-11-01T01:30:00.999", "2026-11-01T01:30:01.000000"),
             ("1899-12-31T23:59:59.998", "1899-12-31T23:59:59.996666"),
         ] {
-            assert_eq!(
-                ServerTime::nearest(wall(given)).to_string(),
-                stored,
-                "{given}"
-            );
+            assert_eq!(ServerTime::nearest(wall(given)).to_string(), stored, "{given}");
         }
     }
 

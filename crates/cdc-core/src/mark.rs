@@ -1,0 +1,34 @@
+//! The mark: what a sink has made durable for a table.
+
+use crate::{
+    position::{Epoch, Position},
+    time::Timestamp,
+};
+
+/// What a sink has made durable for a table. Rows and their mark become visible in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Counts the table's commits: the first mark has 1, each following one more.
+    pub sequence: u64,
+    /// Every change at or before this position is in the target, within the generation.
+    pub end: Position,
+    /// The commit time of `end`, when the source knows one. A snapshot's position may be no
+    /// commit and have none.
+    pub commit_time: Option<Timestamp>,
+    /// Counts the snapshots taken after data loss; 0 before the first.
+    pub generation: u32,
+}
+
+impl Mark {
+    /// The epoch of the log that `end` belongs to.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.end.epoch()
+    }
+}
+
+/// The sequence number of the mark after `mark`.
+#[must_use]
+pub fn next_sequence(mark: Option<&Mark>) -> u64 {
+    mark.map_or(1, |mark| mark.sequence.saturating_add(1))
+}
