@@ -19,23 +19,13 @@ impl Finding {
     /// A finding at `path:line`.
     #[must_use]
     pub fn new(path: &str, line: usize, rule: &'static str, remedy: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            rule,
-            remedy: remedy.into(),
-        }
+        Self { path: path.to_owned(), line, rule, remedy: remedy.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            line,
-            rule,
-            remedy,
-        } = self;
+        let Self { path, line, rule, remedy } = self;
         write!(f, "{path}:{line}: {rule}: {remedy}")
     }
 }

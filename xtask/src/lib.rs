@@ -3,11 +3,7 @@
 //!
 //! It is a library so that tests can hand each rule a tree with a planted violation.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a task's report is what it prints"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task's report is what it prints")]
 
 pub mod failure;
 pub mod finding;

@@ -65,13 +65,10 @@ impl FromStr for Reader {
     type Err = Failure;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|reader| reader.name() == text)
-            .ok_or_else(|| {
-                let names = Self::ALL.map(Self::name).join(", ");
-                Failure::new(format!("no reader {text:?}; there are {names}"))
-            })
+        Self::ALL.into_iter().find(|reader| reader.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Failure::new(format!("no reader {text:?}; there are {names}"))
+        })
     }
 }
 
@@ -137,16 +134,8 @@ fn write_fixture(workspace: &Workspace) -> Result<PathBuf> {
     }
     fs::create_dir_all(&directory).map_err(|e| Failure::caused(directory.display(), e))?;
     let path = workspace::text(&directory);
-    let arguments = [
-        "run",
-        "--quiet",
-        "--package",
-        "cdc-tests",
-        "--bin",
-        "reader_fixture",
-        "--",
-        &path,
-    ];
+    let arguments =
+        ["run", "--quiet", "--package", "cdc-tests", "--bin", "reader_fixture", "--", &path];
     steps::run_to_end(&mut workspace.cargo(&arguments))?;
     Ok(directory)
 }
@@ -170,9 +159,7 @@ impl Environment {
             }
         }
         if !install {
-            return Err(Failure::new(format!(
-                "{reason}; cargo xtask readers --install brings it"
-            )));
+            return Err(Failure::new(format!("{reason}; cargo xtask readers --install brings it")));
         }
         self.install(&python, reader)?;
         self.probe(&python, reader)?;
@@ -203,13 +190,7 @@ impl Environment {
         println!("installing {}", packages.join(" "));
         let mut install = Command::new(python);
         install
-            .args([
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-            ])
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
             .args(packages);
         quietly(&mut install, "pip install")
     }
@@ -260,10 +241,7 @@ mod tests {
     #[test]
     fn the_comparison_finds_every_kind_of_difference() {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("readers/check.py");
-        let run = Command::new("python3")
-            .arg(NO_COMPILED_FILES)
-            .arg(script)
-            .output();
+        let run = Command::new("python3").arg(NO_COMPILED_FILES).arg(script).output();
         match run {
             Ok(output) => assert!(output.status.success(), "{output:?}"),
             Err(e) => {

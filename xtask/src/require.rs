@@ -11,14 +11,7 @@ use crate::{Failure, Result};
 pub const VARIABLE: &str = "CDC_REQUIRE";
 
 /// Every name the variable may hold: tools, readers, and live servers of the test package.
-pub const NAMES: [&str; 6] = [
-    "fmt",
-    "clippy",
-    "duckdb",
-    "polars-deltalake",
-    "chdb",
-    "mssql",
-];
+pub const NAMES: [&str; 6] = ["fmt", "clippy", "duckdb", "polars-deltalake", "chdb", "mssql"];
 
 /// What `cargo xtask ci` requires when the variable is not set.
 pub const CI: &str = "duckdb,polars-deltalake,fmt,clippy";
@@ -49,15 +42,10 @@ impl Required {
             .map(str::trim)
             .filter(|name| !name.is_empty())
             .map(|name| {
-                NAMES
-                    .into_iter()
-                    .find(|known| *known == name)
-                    .ok_or_else(|| {
-                        let known = NAMES.join(", ");
-                        Failure::new(format!(
-                            "{VARIABLE} names {name:?}, which is none of {known}"
-                        ))
-                    })
+                NAMES.into_iter().find(|known| *known == name).ok_or_else(|| {
+                    let known = NAMES.join(", ");
+                    Failure::new(format!("{VARIABLE} names {name:?}, which is none of {known}"))
+                })
             })
             .collect::<Result<_>>()
             .map(Self)

@@ -29,9 +29,7 @@ impl RustSource {
         let tokens: TokenStream = text.parse()?;
         let mut found = TestLines::default();
         found.look_at(&tokens);
-        let in_test_directory = path
-            .split('/')
-            .any(|part| part == "tests" || part == "tests.rs");
+        let in_test_directory = path.split('/').any(|part| part == "tests" || part == "tests.rs");
         Ok(Self {
             path: path.to_owned(),
             text: text.to_owned(),
@@ -78,9 +76,7 @@ impl RustSource {
         let (directory, name) = stem.rsplit_once('/').unwrap_or(("", stem));
         let owns_directory = matches!(name, "lib" | "main" | "mod");
         let base = if owns_directory { directory } else { stem };
-        self.test_modules
-            .iter()
-            .map(move |module| format!("{base}/{module}"))
+        self.test_modules.iter().map(move |module| format!("{base}/{module}"))
     }
 
     pub(crate) fn mark_as_test(&mut self) {
@@ -192,15 +188,9 @@ mod tests {
     #[test]
     fn a_declared_test_module_names_its_file() {
         let child = parse("a/src/b.rs", "#[cfg(test)]\nmod cases;\n");
-        assert_eq!(
-            child.test_module_bases().collect::<Vec<_>>(),
-            ["a/src/b/cases"]
-        );
+        assert_eq!(child.test_module_bases().collect::<Vec<_>>(), ["a/src/b/cases"]);
         let root = parse("a/src/lib.rs", "#[cfg(test)]\npub(crate) mod cases;\n");
-        assert_eq!(
-            root.test_module_bases().collect::<Vec<_>>(),
-            ["a/src/cases"]
-        );
+        assert_eq!(root.test_module_bases().collect::<Vec<_>>(), ["a/src/cases"]);
     }
 
     #[test]

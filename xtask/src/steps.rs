@@ -32,13 +32,7 @@ enum Outcome {
 }
 
 impl Step {
-    const ALL: [Self; 5] = [
-        Self::Tidy,
-        Self::Fmt,
-        Self::Clippy,
-        Self::Test,
-        Self::Readers,
-    ];
+    const ALL: [Self; 5] = [Self::Tidy, Self::Fmt, Self::Clippy, Self::Test, Self::Readers];
 
     const fn name(self) -> &'static str {
         match self {
@@ -55,14 +49,7 @@ impl Step {
         match self {
             Self::Tidy | Self::Readers => &[],
             Self::Fmt => &["fmt", "--all", "--check"],
-            Self::Clippy => &[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ],
+            Self::Clippy => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
             Self::Test => &["test", "--workspace"],
         }
     }
@@ -162,9 +149,7 @@ pub fn report(findings: &[Finding]) -> Result<()> {
     match findings.len() {
         0 => Ok(()),
         1 => Err(Failure::new("1 rule of the tree is broken")),
-        count => Err(Failure::new(format!(
-            "{count} rules of the tree are broken"
-        ))),
+        count => Err(Failure::new(format!("{count} rules of the tree are broken"))),
     }
 }
 
@@ -173,18 +158,12 @@ pub fn report(findings: &[Finding]) -> Result<()> {
 /// # Errors
 /// When it does not start, or ends with anything but success.
 pub fn run_to_end(command: &mut Command) -> Result<()> {
-    let status = command
-        .status()
-        .map_err(|e| Failure::caused(command.get_program().display(), e))?;
+    let status =
+        command.status().map_err(|e| Failure::caused(command.get_program().display(), e))?;
     if status.success() {
         return Ok(());
     }
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line: Vec<String> = words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    Err(Failure::new(format!(
-        "`{}` ended with {status}",
-        line.join(" ")
-    )))
+    let line: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    Err(Failure::new(format!("`{}` ended with {status}", line.join(" "))))
 }

@@ -27,13 +27,7 @@ impl Tree {
     /// When a file cannot be read.
     pub fn tracked(root: &Path) -> Result<Self> {
         let listed = Command::new("git")
-            .args([
-                "ls-files",
-                "-z",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-            ])
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(root)
             .output();
         match listed {
@@ -61,10 +55,7 @@ impl Tree {
                 let path = directory.join(entry.file_name());
                 if !entry.file_type().map_err(failed)?.is_dir() {
                     found.push(path.to_string_lossy().replace('\\', "/"));
-                } else if !NOT_SOURCE
-                    .iter()
-                    .any(|left_out| entry.file_name() == *left_out)
-                {
+                } else if !NOT_SOURCE.iter().any(|left_out| entry.file_name() == *left_out) {
                     left.push(path);
                 }
             }
@@ -79,9 +70,7 @@ impl Tree {
 
     /// Every text file with its text, in order of the paths.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files
-            .iter()
-            .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
+        self.files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
     }
 
     /// The text of one file.
@@ -135,20 +124,13 @@ impl Tree {
             }
         }
         mark_test_modules(&mut sources);
-        Ok(Self {
-            files,
-            sources,
-            unreadable,
-        })
+        Ok(Self { files, sources, unreadable })
     }
 }
 
 /// A file that is only compiled for tests is a test file, whatever its name.
 fn mark_test_modules(sources: &mut [RustSource]) {
-    let bases: Vec<String> = sources
-        .iter()
-        .flat_map(RustSource::test_module_bases)
-        .collect();
+    let bases: Vec<String> = sources.iter().flat_map(RustSource::test_module_bases).collect();
     for source in sources {
         let path = &source.path;
         if bases.iter().any(|base| {

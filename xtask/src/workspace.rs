@@ -56,10 +56,7 @@ impl Workspace {
                 command.env_remove(name);
             }
         }
-        command
-            .args(arguments)
-            .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", &self.target);
+        command.args(arguments).current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
         command
     }
 }

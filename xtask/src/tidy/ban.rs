@@ -108,7 +108,5 @@ fn missing(path: &str, table: &Table) -> Vec<Finding> {
         .iter()
         .filter(|setting| table.get(**setting).and_then(toml::Value::as_bool) != Some(true))
         .map(|setting| format!("set {setting} = true; this file replaces the workspace's"));
-    bans.chain(settings)
-        .map(|remedy| Finding::new(path, 1, RULE, remedy))
-        .collect()
+    bans.chain(settings).map(|remedy| Finding::new(path, 1, RULE, remedy)).collect()
 }

@@ -26,9 +26,7 @@ pub fn each_crate_has_an_invariant(tree: &Tree) -> Vec<Finding> {
             continue;
         };
         // The line's subject is the first name in backticks, before or behind the word.
-        let subject = ticked(line)
-            .or_else(|| ticked(sentence))
-            .unwrap_or_default();
+        let subject = ticked(line).or_else(|| ticked(sentence)).unwrap_or_default();
         match lines.get_mut(subject) {
             Some(found) => found.push(index + 1),
             None => findings.push(Finding::new(
@@ -67,10 +65,7 @@ pub fn fixtures_are_catalogued(tree: &Tree) -> Vec<Finding> {
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     let mut findings = Vec::new();
     for (index, line) in tree.text(CATALOGUE).unwrap_or_default().lines().enumerate() {
-        let Some(path) = line
-            .strip_prefix("| `")
-            .and_then(|rest| rest.split('`').next())
-        else {
+        let Some(path) = line.strip_prefix("| `").and_then(|rest| rest.split('`').next()) else {
             continue;
         };
         if rows.insert(path, index + 1).is_some() {

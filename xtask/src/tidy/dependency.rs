@@ -111,11 +111,8 @@ pub fn dependencies_point_inwards(tree: &Tree) -> Vec<Finding> {
         .iter()
         .flat_map(|package| {
             let role = Role::of(package);
-            package
-                .dependencies
-                .iter()
-                .filter(|dependency| is_ours(&dependency.name))
-                .filter_map(move |dependency| {
+            package.dependencies.iter().filter(|dependency| is_ours(&dependency.name)).filter_map(
+                move |dependency| {
                     let reason = role.refuses(&dependency.name, dependency.purpose)?;
                     Some(Finding::new(
                         &package.manifest,
@@ -123,7 +120,8 @@ pub fn dependencies_point_inwards(tree: &Tree) -> Vec<Finding> {
                         "dependencies-point-inwards",
                         format!("{} may not use {}: {reason}", package.name, dependency.name),
                     ))
-                })
+                },
+            )
         })
         .collect()
 }
@@ -135,12 +133,7 @@ pub fn lints_are_shared(tree: &Tree) -> Vec<Finding> {
         .iter()
         .filter(|package| !package.shares_lints)
         .map(|package| {
-            Finding::new(
-                &package.manifest,
-                1,
-                "lints-are-shared",
-                "add `[lints] workspace = true`",
-            )
+            Finding::new(&package.manifest, 1, "lints-are-shared", "add `[lints] workspace = true`")
         })
         .collect()
 }

@@ -14,9 +14,8 @@ const LINE_COLUMNS_MAX: usize = 100;
 const INLINE_TEST_LINES_MAX: usize = 200;
 
 /// Names that say nothing of the field.
-const NOT_NOUNS: [&str; 8] = [
-    "utils", "util", "common", "helpers", "helper", "types", "manager", "misc",
-];
+const NOT_NOUNS: [&str; 8] =
+    ["utils", "util", "common", "helpers", "helper", "types", "manager", "misc"];
 
 /// No module, file or directory of sources has a name that says nothing.
 #[must_use]

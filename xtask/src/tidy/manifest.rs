@@ -40,10 +40,8 @@ pub(crate) struct Package {
 
 /// Every package below the root manifest.
 pub(crate) fn packages(tree: &Tree) -> Vec<Package> {
-    let shared = tree
-        .text("Cargo.toml")
-        .and_then(|text| text.parse::<Table>().ok())
-        .unwrap_or_default();
+    let shared =
+        tree.text("Cargo.toml").and_then(|text| text.parse::<Table>().ok()).unwrap_or_default();
     tree.texts()
         .filter_map(|(path, text)| {
             let directory = path.strip_suffix("/Cargo.toml")?;
@@ -97,12 +95,7 @@ fn package_name(key: &str, value: &toml::Value, shared: &Table) -> String {
     let inherited = shared
         .get("workspace")
         .and_then(|workspace| workspace.get("dependencies")?.get(key)?.get("package"));
-    value
-        .get("package")
-        .or(inherited)
-        .and_then(toml::Value::as_str)
-        .unwrap_or(key)
-        .to_owned()
+    value.get("package").or(inherited).and_then(toml::Value::as_str).unwrap_or(key).to_owned()
 }
 
 /// The first line that starts with `key` as a whole word; 1 when there is none.

@@ -31,30 +31,21 @@ const DRIVERS: [(&str, &str); 10] = [
 /// No public signature names a driver outside its adapter, and core names none anywhere.
 #[must_use]
 pub fn drivers_stay_inside(tree: &Tree) -> Vec<Finding> {
-    tree.sources()
-        .iter()
-        .filter(|source| !source.is_test())
-        .flat_map(look_at)
-        .collect()
+    tree.sources().iter().filter(|source| !source.is_test()).flat_map(look_at).collect()
 }
 
 fn look_at(source: &RustSource) -> Vec<Finding> {
     let mut imports = Imports::default();
     imports.visit_file(&source.items);
-    let mut public = Public {
-        imports: &imports,
-        everything: source.package() == CORE,
-        found: Vec::new(),
-    };
+    let mut public =
+        Public { imports: &imports, everything: source.package() == CORE, found: Vec::new() };
     if public.everything {
         public.visit_file(&source.items);
     } else {
         public.items(&source.items.items);
     }
-    let imported = imports
-        .drivers
-        .iter()
-        .filter(|import| public.everything || import.public || import.glob);
+    let imported =
+        imports.drivers.iter().filter(|import| public.everything || import.public || import.glob);
     let mut found = public.found.clone();
     found.extend(imported.map(|import| (import.line, import.driver.clone())));
     found.sort();
@@ -76,10 +67,7 @@ fn look_at(source: &RustSource) -> Vec<Finding> {
 }
 
 fn owner(driver: &str) -> Option<&'static str> {
-    DRIVERS
-        .iter()
-        .find(|(name, _)| *name == driver)
-        .map(|(_, package)| *package)
+    DRIVERS.iter().find(|(name, _)| *name == driver).map(|(_, package)| *package)
 }
 
 /// A `use` of a driver.
@@ -139,12 +127,7 @@ impl Imports {
     fn add(&mut self, driver: String, local: &str, line: usize, public: bool) {
         if owner(&driver).is_some() {
             self.names.insert(local.to_owned(), driver.clone());
-            self.drivers.push(Import {
-                line,
-                driver,
-                public,
-                glob: false,
-            });
+            self.drivers.push(Import { line, driver, public, glob: false });
         }
     }
 }
@@ -272,9 +255,7 @@ impl<'ast> Visit<'ast> for Public<'_> {
             let name = first.ident.to_string();
             let driver = match self.imports.names.get(&name) {
                 Some(driver) => Some(driver.clone()),
-                None => owner(&name)
-                    .is_some_and(|_| path.segments.len() > 1)
-                    .then_some(name),
+                None => owner(&name).is_some_and(|_| path.segments.len() > 1).then_some(name),
             };
             if let Some(driver) = driver {
                 self.found.push((first.ident.span().start().line, driver));

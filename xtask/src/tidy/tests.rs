@@ -65,10 +65,7 @@ fn adapter<'t>(manifest: &'t str, source: &'t str) -> [(&'t str, &'t str); 3] {
     [
         ("crates/cdc-delta/Cargo.toml", manifest),
         ("crates/cdc-delta/src/lib.rs", source),
-        (
-            "ARCHITECTURE.md",
-            "Invariant: `cdc-core` is pure.\nInvariant: `cdc-delta` is alone.\n",
-        ),
+        ("ARCHITECTURE.md", "Invariant: `cdc-core` is pure.\nInvariant: `cdc-delta` is alone.\n"),
     ]
 }
 
@@ -157,10 +154,7 @@ fn adapters_never_see_each_other() {
 
 #[test]
 fn the_suites_are_a_dev_dependency_of_adapters_and_know_core_alone() {
-    let suites = package(
-        "cdc-conformance",
-        "[dependencies]\ncdc-core.workspace = true\n",
-    );
+    let suites = package("cdc-conformance", "[dependencies]\ncdc-core.workspace = true\n");
     let map = "Invariant: `cdc-core`\nInvariant: `cdc-delta`\nInvariant: `cdc-conformance`\n";
     let with = |manifest: &str, suites: &str| {
         found(&[
@@ -170,26 +164,17 @@ fn the_suites_are_a_dev_dependency_of_adapters_and_know_core_alone() {
             ("ARCHITECTURE.md", map),
         ])
     };
-    let dev = package(
-        "cdc-delta",
-        "[dev-dependencies]\ncdc-conformance.workspace = true\n",
-    );
+    let dev = package("cdc-delta", "[dev-dependencies]\ncdc-conformance.workspace = true\n");
     assert_eq!(with(&dev, &suites), Vec::<String>::new());
 
-    let normal = package(
-        "cdc-delta",
-        "[dependencies]\ncdc-conformance.workspace = true\n",
-    );
+    let normal = package("cdc-delta", "[dependencies]\ncdc-conformance.workspace = true\n");
     assert_one(
         &with(&normal, &suites),
         "crates/cdc-delta/Cargo.toml:6: dependencies-point-inwards: cdc-delta may not use \
          cdc-conformance: make it a dev-dependency",
     );
 
-    let wide = package(
-        "cdc-conformance",
-        "[dependencies]\ncdc-delta.workspace = true\n",
-    );
+    let wide = package("cdc-conformance", "[dependencies]\ncdc-delta.workspace = true\n");
     assert_one(
         &with(&dev, &wide),
         "crates/cdc-conformance/Cargo.toml:6: dependencies-point-inwards: cdc-conformance may not \
@@ -223,9 +208,7 @@ fn a_package_without_the_shared_lints_is_found() {
 #[test]
 fn a_missing_ban_is_found() {
     let lines = CORE_BANS.lines();
-    let without: Vec<&str> = lines
-        .filter(|line| !line.contains("Instant::now"))
-        .collect();
+    let without: Vec<&str> = lines.filter(|line| !line.contains("Instant::now")).collect();
     let found = found(&[("crates/cdc-core/clippy.toml", &without.join("\n"))]);
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(
@@ -289,28 +272,19 @@ fn no_public_signature_names_another_adapters_driver() {
     for (source, line) in [
         ("pub fn f(table: deltalake::DeltaTable) {}", 3),
         ("pub fn f() -> Vec<deltalake::DeltaTable> { Vec::new() }", 3),
-        (
-            "use deltalake::DeltaTable;\npub fn f(table: &DeltaTable) {}",
-            4,
-        ),
+        ("use deltalake::DeltaTable;\npub fn f(table: &DeltaTable) {}", 4),
         ("use deltalake as d;\npub fn f(table: &d::DeltaTable) {}", 4),
         ("pub fn f<T: datafusion::Provider>() {}", 3),
         ("pub fn f<T>() where T: datafusion::Provider {}", 3),
         ("pub struct A {\n    pub b: tiberius::Row,\n}", 4),
         ("pub struct A(pub tiberius::Row);", 3),
         ("pub enum A {\n    B(tiberius::Row),\n}", 4),
-        (
-            "pub trait A {\n    fn b(&self) -> delta_kernel::Snapshot;\n}",
-            4,
-        ),
+        ("pub trait A {\n    fn b(&self) -> delta_kernel::Snapshot;\n}", 4),
         ("pub trait A: tiberius::Query {}", 3),
         ("pub trait A {\n    type B: tiberius::Query;\n}", 4),
         ("struct A;\nimpl tiberius::Query for A {}", 4),
         ("struct A;\nimpl From<tiberius::Row> for A {}", 4),
-        (
-            "pub struct A;\nimpl A {\n    pub fn b(&self, row: tiberius::Row) {}\n}",
-            5,
-        ),
+        ("pub struct A;\nimpl A {\n    pub fn b(&self, row: tiberius::Row) {}\n}", 5),
         ("pub type A = tiberius::Row;", 3),
         ("pub const A: Option<tiberius::Row> = None;", 3),
         ("pub use deltalake::DeltaTable;", 3),
@@ -322,10 +296,7 @@ fn no_public_signature_names_another_adapters_driver() {
         let found = found(&[
             ("crates/cdc-other/Cargo.toml", &manifest),
             ("crates/cdc-other/src/lib.rs", &text),
-            (
-                "ARCHITECTURE.md",
-                "Invariant: `cdc-core`\nInvariant: `cdc-other`\n",
-            ),
+            ("ARCHITECTURE.md", "Invariant: `cdc-core`\nInvariant: `cdc-other`\n"),
         ]);
         let expected = format!("crates/cdc-other/src/lib.rs:{line}: drivers-stay-inside: use a");
         match found.as_slice() {
@@ -361,12 +332,7 @@ fn a_module_has_a_name_of_the_field() {
 
 #[test]
 fn a_file_opens_with_what_it_is_for() {
-    for text in [
-        "pub mod port;\n",
-        "//!\npub mod port;\n",
-        "",
-        "\n//! Late.\n",
-    ] {
+    for text in ["pub mod port;\n", "//!\npub mod port;\n", "", "\n//! Late.\n"] {
         assert_found(
             &[("crates/cdc-core/src/lib.rs", text)],
             "crates/cdc-core/src/lib.rs:1: files-say-what-they-are-for:",
@@ -381,10 +347,7 @@ fn a_file_is_short_without_its_tests() {
     let longest = format!("//! Long.\n{lines}");
     assert!(found(&[(path, &longest)]).is_empty());
 
-    let tested = format!(
-        "{longest}#[cfg(test)]\nmod tests {{\n{}}}\n",
-        "//\n".repeat(100)
-    );
+    let tested = format!("{longest}#[cfg(test)]\nmod tests {{\n{}}}\n", "//\n".repeat(100));
     assert!(found(&[(path, &tested)]).is_empty());
 
     let too_long = format!("{longest}const _: () = ();\n");
@@ -401,20 +364,14 @@ fn a_file_that_a_test_attribute_declares_is_a_test_file() {
     let long = format!("//! Long.\n{}", "const _: () = ();\n".repeat(500));
     let root = "//! Core.\n\n#[cfg(test)]\nmod cases;\n";
     assert!(
-        found(&[
-            ("crates/cdc-core/src/lib.rs", root),
-            ("crates/cdc-core/src/cases.rs", &long),
-        ])
-        .is_empty()
+        found(&[("crates/cdc-core/src/lib.rs", root), ("crates/cdc-core/src/cases.rs", &long),])
+            .is_empty()
     );
 }
 
 #[test]
 fn long_tests_leave_the_file() {
-    let tests = format!(
-        "//! A.\n#[cfg(test)]\nmod tests {{\n{}}}\n",
-        "//\n".repeat(198)
-    );
+    let tests = format!("//! A.\n#[cfg(test)]\nmod tests {{\n{}}}\n", "//\n".repeat(198));
     assert_found(
         &[("crates/cdc-core/src/a.rs", &tests)],
         "crates/cdc-core/src/a.rs:2: long-tests-have-their-own-file: move the 201 lines",
@@ -440,10 +397,7 @@ fn a_line_is_short() {
     let path = "crates/cdc-core/src/a.rs";
     let line = |columns: usize| format!("//! A.\n// {}\n", "ö".repeat(columns - 3));
     assert!(found(&[(path, &line(100))]).is_empty());
-    assert_found(
-        &[(path, &line(101))],
-        &format!("{path}:2: lines-are-short: break the line: 101"),
-    );
+    assert_found(&[(path, &line(101))], &format!("{path}:2: lines-are-short: break the line: 101"));
 }
 
 #[test]
@@ -462,10 +416,7 @@ fn nothing_outside_tests_panics() {
         let source = format!("//! A.\n\nfn f() {{ {call}; }}\n");
         let found = found(&[("crates/cdc-core/src/a.rs", &source)]);
         assert_eq!(found.len(), 1, "{call}: {found:#?}");
-        assert!(
-            found[0].contains(": nothing-panics: return an error"),
-            "{found:#?}"
-        );
+        assert!(found[0].contains(": nothing-panics: return an error"), "{found:#?}");
     }
 }
 
@@ -480,10 +431,7 @@ fn tests_texts_and_fallbacks_may_say_unwrap() {
 
 #[test]
 fn no_test_is_ignored() {
-    for source in [
-        "#[ignore]\nfn f() {}\n",
-        "#[ignore = \"slow\"]\nfn f() {}\n",
-    ] {
+    for source in ["#[ignore]\nfn f() {}\n", "#[ignore = \"slow\"]\nfn f() {}\n"] {
         assert_found(
             &[("crates/cdc-core/tests/a.rs", &format!("//! A.\n{source}"))],
             "crates/cdc-core/tests/a.rs:2: tests-are-not-ignored:",
@@ -498,17 +446,11 @@ fn each_crate_has_one_invariant() {
         "ARCHITECTURE.md:1: each-crate-has-an-invariant: add a line",
     );
     assert_found(
-        &[(
-            "ARCHITECTURE.md",
-            "Invariant: `cdc-core` a\n\nInvariant: `cdc-core` b\n",
-        )],
+        &[("ARCHITECTURE.md", "Invariant: `cdc-core` a\n\nInvariant: `cdc-core` b\n")],
         "ARCHITECTURE.md:3: each-crate-has-an-invariant: keep one",
     );
     assert_found(
-        &[(
-            "ARCHITECTURE.md",
-            "Invariant: `cdc-core` a\nInvariant: `cdc-gone` b\n",
-        )],
+        &[("ARCHITECTURE.md", "Invariant: `cdc-core` a\nInvariant: `cdc-gone` b\n")],
         "ARCHITECTURE.md:2: each-crate-has-an-invariant: name the crate",
     );
 }
@@ -524,10 +466,7 @@ fn each_fixture_is_catalogued_and_exists() {
         "fixtures/README.md:1: fixtures-are-catalogued: remove the row",
     );
     assert_found(
-        &[(
-            "fixtures/README.md",
-            "| `a.csv` | rows |\n| `a.csv` | again |\n",
-        )],
+        &[("fixtures/README.md", "| `a.csv` | rows |\n| `a.csv` | again |\n")],
         "fixtures/README.md:2: fixtures-are-catalogued: keep one row",
     );
     assert_one(
@@ -549,11 +488,7 @@ fn a_port_states_its_contract_and_errors() {
         &[(path, &undocumented)],
         &format!("{path}:8: ports-state-their-contract: Clock::now: document"),
     );
-    for returned in [
-        "Result<u64>",
-        "BoxStream<'_, Result<u64>>",
-        "io::Result<u64>",
-    ] {
+    for returned in ["Result<u64>", "BoxStream<'_, Result<u64>>", "io::Result<u64>"] {
         let failing = PORT.replace("fn now(&self) -> u64", &format!("fn now() -> {returned}"));
         assert_found(
             &[(path, &failing)],
