@@ -75,7 +75,7 @@ fn run(task: &Task) -> Result<()> {
                 with: arguments.with.clone(),
                 directory: arguments.dir.clone(),
             };
-            readers::run(&Workspace::find()?, &Required::from_env("")?, &request)
+            readers::run(&Workspace::find()?, &Required::from_env("")?, &request).map(|_| ())
         }
     }
 }

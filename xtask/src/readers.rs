@@ -50,6 +50,14 @@ impl Reader {
         }
     }
 
+    /// What on the command line installs it.
+    const fn install_option(self) -> &'static str {
+        match self {
+            Self::DuckDb | Self::PolarsDeltalake => "--install",
+            Self::Chdb => "--with chdb",
+        }
+    }
+
     /// The packages, at the versions whose answers were checked. DuckDB's extension carries a
     /// signed binary for exactly one version of DuckDB.
     const fn packages(self) -> &'static [&'static str] {
@@ -83,16 +91,26 @@ pub struct Request {
     pub directory: Option<PathBuf>,
 }
 
+/// Which readers had their say. A reader that did not is never passed over in silence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// The readers whose answers equal the expected rows.
+    pub by: Vec<&'static str>,
+    /// The readers that cannot be used here.
+    pub skipped: Vec<&'static str>,
+}
+
 /// Writes the fixture, unless a directory is given, and compares it in every reader at hand.
 ///
 /// # Errors
 /// When a reader disagrees with the expected rows, a required reader cannot be used, or the
 /// fixture cannot be written.
-pub fn run(workspace: &Workspace, required: &Required, request: &Request) -> Result<()> {
+pub fn run(workspace: &Workspace, required: &Required, request: &Request) -> Result<Compared> {
     let environment = Environment {
         directory: workspace.target.join("readers-venv"),
         script: workspace.root.join(SCRIPT),
     };
+    let mut compared = Compared::default();
     let mut usable = Vec::new();
     for reader in Reader::ALL {
         let name = reader.name();
@@ -102,11 +120,14 @@ pub fn run(workspace: &Workspace, required: &Required, request: &Request) -> Res
         match environment.prepare(reader, install) {
             Ok(python) => usable.push((reader, python)),
             Err(reason) if must => return Err(Failure::caused(name, reason)),
-            Err(reason) => println!("SKIPPED readers: {name} ({reason})"),
+            Err(reason) => {
+                println!("SKIPPED readers: {name} ({reason})");
+                compared.skipped.push(name);
+            }
         }
     }
     if usable.is_empty() {
-        return Ok(());
+        return Ok(compared);
     }
     let directory = match &request.directory {
         Some(directory) => directory.clone(),
@@ -122,8 +143,9 @@ pub fn run(workspace: &Workspace, required: &Required, request: &Request) -> Res
             .args(["compare", "--reader", reader.name()])
             .arg(&directory);
         result = result.and(steps::run_to_end(&mut command));
+        compared.by.push(reader.name());
     }
-    result
+    result.map(|()| compared)
 }
 
 /// Has the test package write tables and their expected rows into an empty directory.
@@ -159,7 +181,8 @@ impl Environment {
             }
         }
         if !install {
-            return Err(Failure::new(format!("{reason}; cargo xtask readers --install brings it")));
+            let option = reader.install_option();
+            return Err(Failure::new(format!("{reason}; cargo xtask readers {option} brings it")));
         }
         self.install(&python, reader)?;
         self.probe(&python, reader)?;

@@ -26,6 +26,8 @@ enum Step {
 /// How a step ended.
 enum Outcome {
     Passed(Duration),
+    /// Passed with some of its parts, which are named, left out.
+    PassedWithout(Duration, Vec<&'static str>),
     Skipped(String),
     Failed(Duration),
     NotRun,
@@ -65,16 +67,26 @@ impl Step {
         (!present).then(|| format!("not installed; rustup component add {component}"))
     }
 
-    fn run(self, workspace: &Workspace, required: &Required) -> Result<()> {
+    fn run(self, workspace: &Workspace, required: &Required) -> Result<Outcome> {
+        let start = Instant::now();
         match self {
-            Self::Tidy => tidy(workspace),
-            Self::Readers => readers::run(workspace, required, &readers::Request::default()),
+            Self::Tidy => tidy(workspace)?,
+            Self::Readers => {
+                let compared = readers::run(workspace, required, &readers::Request::default())?;
+                let skipped = compared.skipped;
+                return Ok(match (compared.by.is_empty(), skipped.is_empty()) {
+                    (true, _) => Outcome::Skipped(format!("{}: see above", skipped.join(", "))),
+                    (false, true) => Outcome::Passed(start.elapsed()),
+                    (false, false) => Outcome::PassedWithout(start.elapsed(), skipped),
+                });
+            }
             Self::Fmt | Self::Clippy | Self::Test => {
                 let mut command = workspace.cargo(self.arguments());
                 command.env(require::VARIABLE, required.text());
-                run_to_end(&mut command)
+                run_to_end(&mut command)?;
             }
         }
+        Ok(Outcome::Passed(start.elapsed()))
     }
 }
 
@@ -82,6 +94,9 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passed(took) => write!(f, "ok       {:>7.1} s", took.as_secs_f64()),
+            Self::PassedWithout(took, skipped) => {
+                write!(f, "ok       {:>7.1} s  SKIPPED {}", took.as_secs_f64(), skipped.join(", "))
+            }
             Self::Failed(took) => write!(f, "FAILED   {:>7.1} s", took.as_secs_f64()),
             Self::Skipped(reason) => write!(f, "SKIPPED  {reason}"),
             Self::NotRun => write!(f, "not run"),
@@ -102,7 +117,10 @@ pub fn run(workspace: &Workspace, required: &Required) -> Result<()> {
             outcomes.push((name, Outcome::NotRun));
             continue;
         }
-        println!("== {name} {}", step.arguments().join(" "));
+        match step.arguments() {
+            [] => println!("== {name}"),
+            arguments => println!("== {name}: cargo {}", arguments.join(" ")),
+        }
         let start = Instant::now();
         let result = match step.missing(workspace) {
             Some(reason) if required.has(name) => Err(Failure::new(reason)),
@@ -114,7 +132,7 @@ pub fn run(workspace: &Workspace, required: &Required) -> Result<()> {
             None => step.run(workspace, required),
         };
         let outcome = match result {
-            Ok(()) => Outcome::Passed(start.elapsed()),
+            Ok(outcome) => outcome,
             Err(failure) => {
                 failed = Some(Failure::new(format!("step {name} failed: {failure}")));
                 Outcome::Failed(start.elapsed())
