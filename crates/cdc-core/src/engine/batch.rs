@@ -108,8 +108,10 @@ impl Engine {
         let instances = open.instances.clone();
         let mut facts = BatchFacts::begun(started_at);
         facts.source_commit_time = upper.stamp.commit_time;
-        self.guard_read(&plan::pieces(range, &instances), &mut facts).await?;
-        self.commit(table, upper.stamp, facts, Vec::new()).await?;
+        let pieces = plan::pieces(range, &instances);
+        let events = self.follow_schema(open, &pieces).await?;
+        self.guard_read(&pieces, &mut facts).await?;
+        self.commit(table, upper.stamp, facts, events).await?;
         Ok(true)
     }
 
