@@ -68,6 +68,12 @@ def check():
             if not found:
                 failed += 1
                 print(f"FAILED {case}: {lines}")
+        (directory / "expected/t.jsonl").write_text('{"b": "1"}')
+        lines = []
+        compare(Listed(long, rows), directory, Report("listed", lines.append))
+        if not any("its columns are not the schema's" in line for line in lines):
+            failed += 1
+            print(f"FAILED expected rows of another shape: {lines}")
     print(f"{failed} failed")
     return failed
 

@@ -87,6 +87,9 @@ class Report:
 
 def compare(reader, directory, report):
     """Compares every table below the directory."""
+    if not (directory / "tables").is_dir():
+        report.differs(f"{directory} holds no directory tables")
+        return
     schemas = (directory / "expected").glob("*.schema.json")
     expected = {path.name.removesuffix(".schema.json") for path in schemas}
     written = {path.name for path in (directory / "tables").iterdir() if path.is_dir()}
@@ -96,13 +99,17 @@ def compare(reader, directory, report):
         report.differs(f"there is no table below {directory}")
     for name in sorted(expected & written):
         report.tables += 1
-        rows = Expected(directory / "expected", name)
-        compare_table(reader, name, directory / "tables" / name, rows, report)
+        compare_table(reader, name, directory, report)
 
 
-def compare_table(reader, name, path, expected, report):
+def compare_table(reader, name, directory, report):
     try:
-        table = reader.open(path)
+        expected = Expected(directory / "expected", name)
+    except (OSError, ValueError, ArithmeticError) as error:
+        report.differs(f"{name}: its expected rows cannot be read: {error}")
+        return
+    try:
+        table = reader.open(directory / "tables" / name)
         schema = reader.schema(table)
         wanted = {column: type_.name.replace(" ", "") for column, type_ in expected.schema.items()}
         wanted = {column: reader.shows_as.get(type_, type_) for column, type_ in wanted.items()}
