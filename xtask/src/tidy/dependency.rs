@@ -9,6 +9,7 @@ const CORE_ALLOWED: [&str; 12] = [
     "arrow-array",
     "arrow-schema",
     "async-trait",
+    "backon",
     "chrono",
     "chrono-tz",
     "futures-channel",
