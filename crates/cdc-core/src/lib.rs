@@ -12,4 +12,7 @@ pub mod time;
 pub use error::{Cause, Error, ErrorKind, Result, Retry};
 pub use lsn::{Lsn, LsnError};
 pub use position::{ClosedRange, Epoch, Position};
-pub use time::{ServerTime, Timestamp};
+pub use time::{
+    ClockDoubts, CommitClock, ORDER_SLACK_MICROS, ServerTime, ServerZone, Timestamp, lookback,
+    lookup_argument,
+};
