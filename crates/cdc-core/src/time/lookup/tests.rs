@@ -25,11 +25,17 @@ struct Row {
 
 /// Both ways in which the server may read "largest less than or equal".
 fn picks(rows: &[Row], argument: ServerTime) -> [Option<usize>; 2] {
-    let found = || (0..rows.len()).filter(|i| rows[*i].reading <= argument);
-    [
-        found().max_by_key(|i| (rows[*i].reading, *i)),
-        found().max(),
-    ]
+    let mut greatest_time: Option<usize> = None;
+    let mut greatest_lsn = None;
+    for (i, row) in rows.iter().enumerate() {
+        if row.reading <= argument {
+            greatest_lsn = Some(i);
+            if greatest_time.is_none_or(|best| rows[best].reading <= row.reading) {
+                greatest_time = Some(i);
+            }
+        }
+    }
+    [greatest_time, greatest_lsn]
 }
 
 /// No pick is after the moment; what it passes over is near the moment or near the pick.
