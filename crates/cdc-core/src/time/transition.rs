@@ -247,15 +247,21 @@ mod tests {
         }
 
         #[test]
-        fn a_reading_without_a_moment_lies_in_a_gap(
+        fn a_reading_without_a_moment_lies_in_a_gap_and_counts_as_the_earliest(
             list in invented(),
             second in -300_000i64..600_000,
         ) {
-            let stretches = Stretches::listed(list);
+            let stretches = Stretches::listed(list.clone());
             let local = second * SECOND;
             if stretches.candidates(local).next().is_none() {
                 let earliest = stretches.earliest_in_gap(local);
-                prop_assert!(earliest.is_some_and(|at| at > local - OFFSET_LIMIT));
+                let jumps = list.windows(2).filter(|pair| {
+                    pair[0].last() < local && local < pair[1].first()
+                });
+                let plausible =
+                    jumps.flat_map(|pair| [pair[0].offset, pair[1].offset]).map(|o| local - o);
+                prop_assert!(earliest.is_some());
+                prop_assert_eq!(earliest, plausible.min());
             }
         }
     }
