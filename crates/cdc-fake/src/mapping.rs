@@ -90,6 +90,20 @@ impl Mapping {
             .take_while(move |entry| entry.lsn <= to)
     }
 
+    /// The readings before `lsn`, back to the last one that is before `from`, in LSN order.
+    pub(crate) fn readings_since(&self, from: ServerTime, lsn: Lsn) -> Vec<ServerTime> {
+        let end = self.index_after_or_at(lsn);
+        let mut found: Vec<_> = self
+            .entries
+            .range(..end)
+            .rev()
+            .map(|entry| entry.time)
+            .take_while(|time| *time >= from)
+            .collect();
+        found.reverse();
+        found
+    }
+
     /// Removes at most `limit` of the entries below `low`. Returns how many went.
     pub(crate) fn remove_below(&mut self, low: Lsn, limit: usize) -> usize {
         let mut removed = 0;
