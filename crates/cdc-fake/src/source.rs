@@ -7,12 +7,12 @@ mod rows;
 
 use std::sync::Arc;
 
+use cdc_core::port::Clock;
 use cdc_core::{
     ClosedRange, Column, Epoch, Error, ErrorKind, InstanceName, Lsn, Position, Result, TableRef,
     port::{Source, SourceCapabilities},
     time::ServerZone,
 };
-use cdc_core::port::Clock;
 
 use crate::{
     database::{DatabaseState, FakeDatabase},
@@ -148,9 +148,10 @@ fn not_captured(reference: &TableRef, alike: &[String]) -> Error {
     if alike.is_empty() {
         return error.remedy(remedy);
     }
-    error
-        .with("alike", alike.join(", "))
-        .remedy(format!("did you mean {}? otherwise {remedy}", alike.join(" or ")))
+    error.with("alike", alike.join(", ")).remedy(format!(
+        "did you mean {}? otherwise {remedy}",
+        alike.join(" or ")
+    ))
 }
 
 /// The column of `columns` with the id of a wanted one.

@@ -137,7 +137,10 @@ impl FakeSource {
     ) {
         for instance in instances {
             let table = Some(&instance.table);
-            if !state.permissions.may_select_changes(&self.login, &instance.name) {
+            if !state
+                .permissions
+                .may_select_changes(&self.login, &instance.name)
+            {
                 findings.push(finding(
                     FindingLevel::Failure,
                     table,

@@ -62,7 +62,10 @@ impl ChangeReader for FakeSource {
                             .with("column", &wanted.name)
                     })?;
                 }
-                Ok((instance.id, self.clock_before(state, from, request.time_before)))
+                Ok((
+                    instance.id,
+                    self.clock_before(state, from, request.time_before),
+                ))
             })
             .await?;
         let reader = Reader {
@@ -170,7 +173,9 @@ impl Reader {
         let mut fetched = Vec::with_capacity(limit.min(instance.entries.len()));
         let mut rows = 0;
         for entry in instance.entries.range(first..) {
-            if entry.commit > self.to || rows >= limit || (rows > 0 && rows + entry.rows() > limit + 1)
+            if entry.commit > self.to
+                || rows >= limit
+                || (rows > 0 && rows + entry.rows() > limit + 1)
             {
                 break;
             }
@@ -210,8 +215,12 @@ impl Reader {
         let wide = |error| Error::bug("an lsn is not ten bytes").caused_by(error);
         for (entry, time) in entries {
             for operation in entry.operations() {
-                commits.append_value(entry.commit.as_bytes()).map_err(wide)?;
-                sequences.append_value(entry.seqval.as_bytes()).map_err(wide)?;
+                commits
+                    .append_value(entry.commit.as_bytes())
+                    .map_err(wide)?;
+                sequences
+                    .append_value(entry.seqval.as_bytes())
+                    .map_err(wide)?;
                 operations.append_value(operation.code());
                 commands.append_value(entry.command);
                 times.append_value(time.as_micros());

@@ -225,7 +225,11 @@ impl<'a> Keyed<'a> {
     }
 
     fn tuple(&self, row: &Row) -> Result<KeyTuple> {
-        let columns: Vec<Column> = self.columns.iter().map(|column| (*column).clone()).collect();
+        let columns: Vec<Column> = self
+            .columns
+            .iter()
+            .map(|column| (*column).clone())
+            .collect();
         let schema = row_schema(&columns)?;
         let mut arrays = Vec::with_capacity(columns.len());
         for column in &columns {
