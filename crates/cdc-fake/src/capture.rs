@@ -73,7 +73,8 @@ impl CaptureJob {
         }
     }
 
-    fn restart(&mut self, now: Timestamp) {
+    /// The job begins again, with its next scan one interval from now.
+    pub(crate) const fn restart(&mut self, now: Timestamp) {
         self.started = now;
         self.scanned = now;
         self.last_entry = now;

@@ -167,7 +167,7 @@ impl DatabaseState {
         let last = self.mapping.last()?.time;
         let ticks = i64::from(self.retention_minutes) * 60 * cdc_core::ServerTime::TICKS_A_SECOND;
         let oldest = cdc_core::ServerTime::from_ticks(last.as_ticks().saturating_sub(ticks));
-        self.mapping.from_time(oldest)
+        self.mapping.first_since(oldest)
     }
 
     /// The stages of one instance's cleanup. The mark is lowered to the first entry of the

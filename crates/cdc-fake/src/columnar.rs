@@ -171,7 +171,7 @@ impl Cells {
     }
 }
 
-fn fit<T>(value: Option<T>, append: impl FnOnce(T)) -> bool {
+fn fit<T>(value: Option<T>, append: impl FnMut(T)) -> bool {
     let fits = value.is_some();
     value.into_iter().for_each(append);
     fits

@@ -16,7 +16,7 @@ use crate::{
     key::Collation,
     log::{InstanceId, Log, TableId},
     mapping::{Mapping, MappingEntry},
-    permissions::{Login, Permissions},
+    permissions::Permissions,
     server::ServerSettings,
     sql_error::{SqlError, SqlResult, number},
     table::{RowView, Table, TableDefinition},
@@ -388,17 +388,15 @@ impl FakeDatabase {
     /// repeat those that the replaced database had handed out: the log is of another lineage.
     /// Open transactions are gone.
     pub fn restore(&self, backup: &Backup) {
+        let now = self.now();
         let mut state = self.state();
         let lineage = state.lineage;
         let next_id = state.next_id;
         *state = (*backup.0).clone();
         state.lineage = lineage.max(state.lineage) + 1;
         state.next_id = state.next_id.max(next_id);
-    }
-
-    /// Whether a login may read a change table, for preflights.
-    pub(crate) fn may_read_changes(&self, login: &Login, instance: &InstanceName) -> bool {
-        self.state().permissions.may_select_changes(login, instance)
+        // No job ran while the backup lay in its drawer.
+        state.capture.restart(now);
     }
 }
 

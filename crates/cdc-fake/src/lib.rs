@@ -5,6 +5,7 @@
 //! Where the fake differs from what was observed on a real server, the fake is wrong.
 
 pub mod capture;
+pub mod change_table;
 pub mod cleanup;
 pub mod clock;
 mod columnar;
@@ -22,9 +23,11 @@ pub mod sql_error;
 pub mod table;
 pub mod transaction;
 pub mod value;
+pub mod workload;
 pub mod zone;
 
 pub use capture::CaptureSchedule;
+pub use change_table::ChangeRow;
 pub use cleanup::{Cleanup, CleanupStep};
 pub use clock::VirtualClock;
 pub use database::{Backup, FakeDatabase};
@@ -38,4 +41,5 @@ pub use sql_error::{SqlError, SqlResult};
 pub use table::{ColumnDefinition, RowEdit, RowView, TableDefinition};
 pub use transaction::{CommitInfo, Transaction};
 pub use value::Value;
+pub use workload::{Workload, WorkloadShape};
 pub use zone::Zone;

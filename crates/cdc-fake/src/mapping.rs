@@ -59,7 +59,7 @@ impl Mapping {
     }
 
     /// The entry with the least time at or after `time`, the least LSN among equals.
-    pub(crate) fn from_time(&self, time: ServerTime) -> Option<Lsn> {
+    pub(crate) fn first_since(&self, time: ServerTime) -> Option<Lsn> {
         let (_, lsn) = self.by_time.range((time, Lsn::ZERO)..).next()?;
         Some(*lsn)
     }
@@ -67,7 +67,7 @@ impl Mapping {
     /// The first entry that shares its time with the entry of `lsn`.
     pub(crate) fn first_sharing_time(&self, lsn: Lsn) -> Option<Lsn> {
         let time = self.get(lsn)?.time;
-        self.from_time(time).map(|first| first.min(lsn))
+        self.first_since(time).map(|first| first.min(lsn))
     }
 
     /// The `count`-th entry after `after`, or the last one when there are fewer.
@@ -85,8 +85,7 @@ impl Mapping {
     pub(crate) fn between(&self, from: Lsn, to: Lsn) -> impl Iterator<Item = &MappingEntry> {
         let first = self.index_after_or_at(from);
         self.entries
-            .iter()
-            .skip(first)
+            .range(first..)
             .take_while(move |entry| entry.lsn <= to)
     }
 
@@ -156,8 +155,8 @@ mod tests {
         assert_eq!(at(1), Some(lsn(6)));
         assert_eq!(at(999), Some(lsn(6)));
         assert_eq!(at(5000), Some(lsn(9)));
-        assert_eq!(mapping.from_time(ServerTime::from_ticks(1)), Some(lsn(5)));
-        assert_eq!(mapping.from_time(ServerTime::from_ticks(1001)), None);
+        assert_eq!(mapping.first_since(ServerTime::from_ticks(1)), Some(lsn(5)));
+        assert_eq!(mapping.first_since(ServerTime::from_ticks(1001)), None);
         assert_eq!(mapping.first_sharing_time(lsn(6)), Some(lsn(5)));
     }
 

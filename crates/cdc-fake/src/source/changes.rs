@@ -173,10 +173,7 @@ impl Reader {
         let mut fetched = Vec::with_capacity(limit.min(instance.entries.len()));
         let mut rows = 0;
         for entry in instance.entries.range(first..) {
-            if entry.commit > self.to
-                || rows >= limit
-                || (rows > 0 && rows + entry.rows() > limit + 1)
-            {
+            if entry.commit > self.to || rows >= limit {
                 break;
             }
             self.cursor = (entry.commit, entry.command);

@@ -37,6 +37,7 @@ impl TableReader for FakeSource {
     ) -> Result<Option<(KeyTuple, KeyTuple)>> {
         self.ask(Call::KeyExtent, |state| {
             let keyed = self.keyed(state, table, key, &KeyRange::default())?;
+            keyed.require_key()?;
             let ends = if keyed.leading {
                 let rows = &keyed.table.rows;
                 rows.values().next().zip(rows.values().next_back())
@@ -61,6 +62,7 @@ impl TableReader for FakeSource {
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
         self.ask(Call::KeyBound, |state| {
             let keyed = self.keyed(state, table, key, range)?;
+            keyed.require_key()?;
             let found = if keyed.leading {
                 keyed.rows_behind(None).nth(rows).map(|(_, row)| row)
             } else {
@@ -145,6 +147,9 @@ impl FakeSource {
             }
             columns.push(column);
         }
+        if columns.is_empty() && (range.from.is_some() || range.to.is_some()) {
+            return Err(located(no_key()));
+        }
         let bound = |tuple: &Option<KeyTuple>| -> Result<Option<SortKey>> {
             let Some(KeyTuple(tuple)) = tuple else {
                 return Ok(None);
@@ -173,7 +178,19 @@ impl FakeSource {
     }
 }
 
+fn no_key() -> Error {
+    Error::new(ErrorKind::Config, "a key range needs key columns")
+        .remedy("name the key columns in the configuration")
+}
+
 impl<'a> Keyed<'a> {
+    fn require_key(&self) -> Result<()> {
+        if self.columns.is_empty() {
+            return Err(no_key().with("table", &self.table.name));
+        }
+        Ok(())
+    }
+
     fn key_of(&self, row: &Row) -> SortKey {
         sort_key(
             self.columns
@@ -219,7 +236,7 @@ impl<'a> Keyed<'a> {
         Box::new(
             self.table
                 .rows
-                .range((lower, upper))
+                .range::<SortKey, _>((lower, upper))
                 .filter(|(_, row)| self.contains(row)),
         )
     }
