@@ -14,6 +14,7 @@ pub mod model;
 pub mod outcome;
 pub mod rows;
 pub mod sink;
+pub mod source;
 mod suite;
 
 pub use cell::Cell;

@@ -139,3 +139,118 @@ macro_rules! __sink_cases {
         }
     };
 }
+
+/// Expands to one `#[test]` for every case of the source suite.
+///
+/// `harness` is an async function or closure without arguments that makes a
+/// [`crate::source::SourceHarness`] on an empty database; each case gets its own. `block_on` runs
+/// a future to its end on the adapter's runtime. A case that asks for more than the harness is
+/// able to do prints that it is skipped, and why.
+#[macro_export]
+macro_rules! source_suite {
+    (harness: $harness:expr, block_on: $block_on:expr $(,)?) => {
+        $crate::__source_cases! { __source_tests ($harness) ($block_on) }
+    };
+}
+
+/// The tests of [`source_suite!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __source_tests {
+    ($harness:tt $block_on:tt $($group:ident { $($name:ident)* })*) => {
+        $($(
+            #[test]
+            fn $name() {
+                let future = async {
+                    let harness = $harness().await;
+                    $crate::source::run(stringify!($name), &harness).await
+                };
+                match $block_on(future) {
+                    Ok($crate::Outcome::Passed) => {}
+                    Ok($crate::Outcome::Skipped(why)) => {
+                        println!("skipped {}: {why}", stringify!($name));
+                    }
+                    Err(failure) => panic!("{}: {failure}", stringify!($name)),
+                }
+            }
+        )*)*
+    };
+}
+
+/// Hands the list of source cases to another macro: the one place where they are listed.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __source_cases {
+    ($then:ident $($arguments:tt)*) => {
+        $crate::$then! {
+            $($arguments)*
+            changes {
+                changes_come_in_change_order
+                both_images_of_an_update_share_a_record_batch
+                a_key_update_is_a_delete_and_an_insert
+                both_ends_of_a_range_belong_to_it
+                neighbouring_ranges_tile
+                a_range_without_changes_is_empty
+                a_transaction_over_two_tables_has_one_position
+                columns_come_in_the_order_asked
+                an_unknown_instance_is_refused_by_name
+                an_unknown_column_is_refused_by_name
+                has_changes_answers_in_the_order_asked
+                an_error_in_the_middle_is_the_last_item
+                a_stream_dropped_early_harms_nothing
+                calls_may_run_at_once
+                computed_columns_and_large_objects_read_null_as_declared
+            }
+            positions {
+                high_is_null_before_capture_wrote
+                high_covers_what_was_captured
+                high_stands_still_while_capture_is_stopped
+                low_of_an_unknown_instance_is_no_position
+                low_is_no_position_before_capture_reached_the_instance
+                low_answers_in_the_order_asked
+                a_purged_range_reads_empty_and_low_says_so
+                low_moves_before_rows_go
+                a_commit_has_a_time_and_its_neighbours_have_none
+                a_position_of_another_width_is_refused
+                the_nth_commit_is_counted_over_the_database
+                the_nth_commit_counts_idle_entries
+                the_position_at_a_moment_is_the_latest_and_never_after
+                times_never_go_back_in_log_order
+                times_are_never_before_the_time_known_before
+            }
+            catalog {
+                an_instance_tells_its_columns_key_and_start
+                an_instance_holds_the_columns_it_was_enabled_with
+                names_match_exactly_or_else_ignoring_case
+                an_unknown_table_is_refused_with_what_looks_like_it
+                instances_come_oldest_first
+                two_instances_agree_from_the_newer_start
+                schema_changes_lie_in_their_range
+                an_altered_column_says_so
+                an_added_column_is_not_captured
+                a_dropped_column_reads_null
+                a_missing_right_names_its_grant
+                a_preflight_finds_nothing_wrong_with_a_captured_table
+                a_preflight_makes_a_finding_of_an_unknown_table
+            }
+            rows {
+                rows_are_what_the_table_holds_now
+                rows_hold_computed_values_and_large_objects
+                a_record_batch_has_at_most_the_rows_asked
+                an_empty_table_has_no_key_extent
+                the_key_extent_is_the_least_and_the_greatest_key
+                ranges_between_bounds_tile_the_table
+                ranges_over_a_composite_key_tile_the_table
+                null_sorts_first_in_a_range
+                a_range_is_half_open
+                a_bound_leaves_that_many_rows_below
+                an_unknown_table_or_key_is_refused
+            }
+            values {
+                numbers_round_trip
+                dates_and_times_round_trip
+                text_and_bytes_round_trip
+            }
+        }
+    };
+}

@@ -11,6 +11,7 @@ pub mod clock;
 mod columnar;
 pub mod database;
 pub mod ddl;
+pub mod faults;
 pub mod injection;
 pub mod instance;
 mod key;
