@@ -174,6 +174,8 @@ impl DatabaseState {
             };
             let scan = self.capture.scan_at(due, interval);
             if scan > now {
+                // A scan due at this very moment has been: it does not see what comes now.
+                self.capture.scanned = self.capture.scanned.max(now);
                 return;
             }
             self.capture.scanned = scan;

@@ -147,9 +147,7 @@ impl FakeDatabase {
             let slot = definition.slot(name)?;
             refuse_key_column(definition, slot, name)?;
             definition.rewrite(slot, |_| Ok(Value::Null))?;
-            if let Some(column) = definition.columns.get_mut(slot) {
-                column.dropped = true;
-            }
+            definition.drop_slot(slot);
             Ok(DdlEffect::None)
         })
     }

@@ -399,7 +399,7 @@ impl DatabaseState {
         let seqvals = if captured {
             self.seqvals(&steps)
         } else {
-            BTreeMap::new()
+            Vec::new()
         };
         let open = self.open.get_mut(&id).ok_or_else(no_transaction)?;
         let rows = open.overlay.entry(table).or_default();
@@ -409,7 +409,7 @@ impl DatabaseState {
                 RowChange::Insert(row) | RowChange::Update(_, row) => Some(row.clone()),
             };
             rows.insert(step.key, row);
-            if let Some(seqval) = seqvals.get(&step.rank) {
+            if let Some(seqval) = seqvals.get(step.rank) {
                 open.changes.push(LogChange {
                     table,
                     seqval: *seqval,
@@ -421,12 +421,9 @@ impl DatabaseState {
     }
 
     /// A log record's LSN for each rank.
-    fn seqvals(&mut self, steps: &[Step]) -> BTreeMap<usize, Lsn> {
-        let mut ranks: BTreeMap<_, _> = steps.iter().map(|step| (step.rank, Lsn::ZERO)).collect();
-        for lsn in ranks.values_mut() {
-            *lsn = self.log.sequence.next();
-        }
-        ranks
+    fn seqvals(&mut self, steps: &[Step]) -> Vec<Lsn> {
+        let ranks = steps.iter().map(|step| step.rank + 1).max().unwrap_or(0);
+        (0..ranks).map(|_| self.log.sequence.next()).collect()
     }
 
     fn check_lock(&self, id: TransactionId, table: TableId, key: &SortKey) -> SqlResult<()> {
@@ -441,17 +438,24 @@ impl DatabaseState {
     }
 
     fn check_steps(&self, id: TransactionId, table: TableId, steps: &[Step]) -> SqlResult<()> {
+        // In ascending order no key is there twice.
+        let distinct = steps
+            .iter()
+            .zip(steps.iter().skip(1))
+            .all(|(step, next)| step.key < next.key);
         let mut removed = HashSet::new();
         let mut added = HashSet::new();
         for step in steps {
             self.check_lock(id, table, &step.key)?;
             match step.change {
+                RowChange::Delete(_) if distinct => {}
                 RowChange::Delete(_) => {
                     removed.insert(&step.key);
                 }
                 RowChange::Insert(_) => {
                     let taken = self.seen(id, table, &step.key).is_some();
-                    if !added.insert(&step.key) || (taken && !removed.contains(&step.key)) {
+                    let again = !distinct && !added.insert(&step.key);
+                    if again || (taken && !removed.contains(&step.key)) {
                         return Err(SqlError::new(
                             number::DUPLICATE_KEY,
                             format!(

@@ -142,6 +142,26 @@ impl Value {
         }
     }
 
+    /// True when [`Value::stored`] would surely leave the value as it is: a quick look that
+    /// answers for the common types.
+    pub(crate) fn is_stored_as(&self, sql_type: &SqlType) -> bool {
+        use SqlType as T;
+        match (self, sql_type) {
+            (Self::Null, _)
+            | (Self::Bit(_), T::Bit)
+            | (Self::Int(_), T::BigInt)
+            | (Self::Uuid(_), T::UniqueIdentifier) => true,
+            (Self::Int(number), T::Int) => i32::try_from(*number).is_ok(),
+            (Self::Int(number), T::SmallInt) => i16::try_from(*number).is_ok(),
+            (Self::Float(number), T::Float) => number.is_finite(),
+            (
+                Self::Text(text),
+                T::VarChar(Length::Limited(limit)) | T::NVarChar(Length::Limited(limit)),
+            ) => text.len() <= usize::from(*limit),
+            _ => false,
+        }
+    }
+
     /// The value as a column of `sql_type` stores it: padded, rounded to the column's scale.
     ///
     /// # Errors
@@ -564,6 +584,27 @@ mod tests {
                 .stored(&T::VarChar(Length::Limited(1)))
                 .is_ok()
         );
+    }
+
+    #[test]
+    fn a_value_that_passes_the_quick_look_is_stored_as_it_is() {
+        use SqlType as T;
+        let limited = T::NVarChar(Length::Limited(3));
+        for (value, sql_type, passes) in [
+            (Value::Null, T::Int, true),
+            (Value::Int(i64::MAX), T::BigInt, true),
+            (Value::Int(1 << 31), T::Int, false),
+            (Value::Int(1 << 15), T::SmallInt, false),
+            (Value::Float(f64::INFINITY), T::Float, false),
+            (Value::text("abc"), limited.clone(), true),
+            (Value::text("abcd"), limited, false),
+            (Value::text("a"), T::Char(2), false),
+        ] {
+            assert_eq!(value.is_stored_as(&sql_type), passes, "{sql_type}");
+            if passes {
+                assert_eq!(value.clone().stored(&sql_type), Ok(value));
+            }
+        }
     }
 
     #[test]
