@@ -98,6 +98,7 @@ impl FakeDatabase {
         state.capture.schedule = schedule;
         state.capture.started = now;
         state.capture.scanned = now;
+        state.capture_at_commit(now);
     }
 
     /// Stops the capture job; the log keeps what it has not read.
@@ -112,6 +113,7 @@ impl FakeDatabase {
         state.capture.running = true;
         state.capture.started = now;
         state.capture.scanned = now;
+        state.capture_at_commit(now);
     }
 
     /// True while the capture job runs.
@@ -155,7 +157,7 @@ impl FakeDatabase {
 
 impl DatabaseState {
     /// Does what the capture job was due to do by `now`.
-    pub(crate) fn catch_up(&mut self, now: Timestamp) {
+    pub(crate) fn capture_until(&mut self, now: Timestamp) {
         let CaptureSchedule::Every { interval, lag } = self.capture.schedule else {
             return;
         };
@@ -198,6 +200,10 @@ impl DatabaseState {
     pub(crate) fn append(&mut self, record: LogRecord) {
         let now = record.time;
         self.log.pending.push_back(record);
+        self.capture_at_commit(now);
+    }
+
+    fn capture_at_commit(&mut self, now: Timestamp) {
         if self.capture.schedule == CaptureSchedule::AtCommit && self.capture.running {
             while self.process_next(now) {}
         }

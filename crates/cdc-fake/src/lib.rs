@@ -20,6 +20,7 @@ pub mod permissions;
 pub mod server;
 pub mod source;
 pub mod sql_error;
+mod statement;
 pub mod table;
 pub mod transaction;
 pub mod value;
@@ -28,7 +29,7 @@ pub mod zone;
 
 pub use capture::CaptureSchedule;
 pub use change_table::ChangeRow;
-pub use cleanup::{Cleanup, CleanupStep};
+pub use cleanup::{Cleanup, CleanupSchedule, CleanupStep};
 pub use clock::VirtualClock;
 pub use database::{Backup, FakeDatabase};
 pub use injection::{Call, FaultPlan, Side};

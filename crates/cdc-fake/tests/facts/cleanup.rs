@@ -186,3 +186,25 @@ proptest! {
         }
     }
 }
+
+#[tokio::test]
+async fn the_job_runs_by_itself_on_its_schedule() {
+    let (rig, instance) = Rig::captured();
+    rig.database.set_capture(cdc_fake::CaptureSchedule::DEFAULT);
+    rig.database.set_retention_minutes(60);
+    rig.database.set_cleanup(Some(cdc_fake::CleanupSchedule {
+        every: std::time::Duration::from_secs(24 * 3600),
+        threshold: 5000,
+    }));
+    rig.insert(1, 0);
+    rig.advance(24 * 3600 - 1);
+    assert_eq!(rig.operations(&instance), [2]);
+    rig.advance(1);
+    assert_eq!(rig.operations(&instance), [0; 0]);
+    let mapping = rig.database.mapping();
+    let age = rig.database.clock().time().micros_since(mapping[0].moment);
+    assert!(
+        (3_600_000_000..3_600_000_000 + 305_000_000 * 2).contains(&age),
+        "{age}"
+    );
+}

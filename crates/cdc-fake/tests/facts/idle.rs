@@ -117,3 +117,13 @@ async fn an_idle_entry_never_overtakes_a_commit_that_capture_has_not_read() {
     rig.advance(6);
     assert_eq!(rig.high().await, Some(commit.lsn));
 }
+
+#[tokio::test]
+async fn a_job_that_follows_commits_reads_what_piled_up_while_it_was_stopped() {
+    let (rig, instance) = Rig::captured();
+    rig.database.stop_capture();
+    rig.insert(1, 0);
+    assert_eq!(rig.database.pending_records(), 1);
+    rig.database.start_capture();
+    assert_eq!(rig.operations(&instance), [2]);
+}

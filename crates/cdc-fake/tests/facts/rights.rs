@@ -108,3 +108,15 @@ async fn a_preflight_finds_what_is_missing() {
     let fine = rig.source.preflight(&tables[..1]).await.expect("answers");
     assert_eq!(fine, []);
 }
+
+#[tokio::test]
+async fn a_renamed_table_keeps_its_rights() {
+    let (rig, instance) = Rig::captured();
+    rig.database.grant_select("reader", &rig.table);
+    rig.database
+        .rename_table(&rig.table, "renamed")
+        .expect("allowed");
+    let reader = rig.source_of("reader");
+    let listed = reader.instances(&TableRef::Instance(instance)).await;
+    assert_eq!(listed.expect("visible").len(), 1);
+}

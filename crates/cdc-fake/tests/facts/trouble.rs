@@ -144,3 +144,56 @@ async fn a_restore_brings_back_an_earlier_point_and_the_log_goes_on_from_there()
     let time = rig.source.commit_time(Position::from(new.lsn)).await;
     assert_eq!(time.expect("answers"), Some(new.time));
 }
+
+#[tokio::test]
+async fn a_row_that_an_open_transaction_wrote_is_locked_for_others() {
+    let (rig, instance) = Rig::captured();
+    rig.insert(1, 0);
+    let mut first = rig.database.begin();
+    first
+        .update(&rig.table, &[1.into()], &[("v", 1.into())])
+        .expect("free");
+    let mut second = rig.database.begin();
+    let blocked = second.update(&rig.table, &[1.into()], &[("v", 2.into())]);
+    assert_eq!(blocked.expect_err("locked").number, 1222);
+    second
+        .insert(&rig.table, crate::rig::row(2, 0))
+        .expect("another row");
+    second.commit().expect("committed");
+    first.commit().expect("committed");
+    assert_eq!(rig.operations(&instance), [2, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn a_refused_statement_leaves_nothing_and_its_transaction_open() {
+    let (rig, instance) = Rig::captured();
+    rig.insert(5, 0);
+    let commit = rig.database.transact(|tx| {
+        tx.insert(&rig.table, crate::rig::row(1, 0))?;
+        let rows = vec![crate::rig::row(2, 0), crate::rig::row(5, 0)];
+        let refused = tx.insert_many(&rig.table, rows);
+        assert_eq!(refused.expect_err("taken").number, 2627);
+        let twice = vec![
+            crate::rig::row(8, 0),
+            crate::rig::row(3, 0),
+            crate::rig::row(8, 0),
+        ];
+        assert!(tx.insert_many(&rig.table, twice).is_err());
+        let moved = tx.update_where(&rig.table, |row| row.int("id") == 1, |row| row.set("id", 5));
+        assert_eq!(moved.expect_err("taken").number, 2627);
+        Ok(())
+    });
+    commit.expect("committed");
+    assert_eq!(rig.operations(&instance), [2, 2]);
+    assert_eq!(rig.database.row_count(&rig.table), Ok(2));
+}
+
+#[tokio::test]
+async fn dropping_a_table_drops_its_instances() {
+    let (rig, instance) = Rig::captured();
+    rig.insert(1, 0);
+    rig.database.drop_table(&rig.table).expect("there");
+    assert!(rig.database.change_rows(&instance).is_err());
+    assert!(rig.database.row_count(&rig.table).is_err());
+    rig.database.capture();
+}
