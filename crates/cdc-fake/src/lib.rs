@@ -22,6 +22,7 @@ pub mod source;
 pub mod sql_error;
 mod statement;
 pub mod table;
+mod text_form;
 pub mod transaction;
 pub mod value;
 pub mod workload;

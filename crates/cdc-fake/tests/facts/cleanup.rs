@@ -203,8 +203,7 @@ async fn the_job_runs_by_itself_on_its_schedule() {
     assert_eq!(rig.operations(&instance), [0; 0]);
     let mapping = rig.database.mapping();
     let age = rig.database.clock().time().micros_since(mapping[0].moment);
-    assert!(
-        (3_600_000_000..3_600_000_000 + 305_000_000 * 2).contains(&age),
-        "{age}"
-    );
+    // The first entry kept and the last one before the run are each one idle entry off at most.
+    let off = age - 3_600_000_000;
+    assert!(off.abs() <= 305_000_000, "{age}");
 }
