@@ -106,26 +106,17 @@ impl ServerTime {
     /// conversion to `datetime` rounds. It may lie up to 1/600 s ahead of `wall`.
     #[must_use]
     pub fn nearest(wall: NaiveDateTime) -> Self {
-        let micros = wall
-            .signed_duration_since(Self::base())
-            .num_microseconds()
-            .unwrap_or(i64::MAX);
+        let micros =
+            wall.signed_duration_since(Self::base()).num_microseconds().unwrap_or(i64::MAX);
         // ticks = micros * 3 / 10000, to the nearest.
-        Self(
-            micros
-                .saturating_mul(3)
-                .saturating_add(5_000)
-                .div_euclid(10_000),
-        )
+        Self(micros.saturating_mul(3).saturating_add(5_000).div_euclid(10_000))
     }
 
     /// The latest reading that is not after a wall-clock time.
     #[must_use]
     pub fn floor(wall: NaiveDateTime) -> Self {
-        let micros = wall
-            .signed_duration_since(Self::base())
-            .num_microseconds()
-            .unwrap_or(i64::MAX);
+        let micros =
+            wall.signed_duration_since(Self::base()).num_microseconds().unwrap_or(i64::MAX);
         Self(micros.saturating_mul(3).div_euclid(10_000))
     }
 
@@ -139,29 +130,19 @@ impl ServerTime {
     /// The reading as microseconds since 1970-01-01 00:00 on the same clock, cut to the
     /// microsecond.
     pub(crate) const fn local_micros(self) -> i64 {
-        self.0
-            .saturating_mul(10_000)
-            .div_euclid(3)
-            .saturating_sub(Self::BASE_TO_1970_MICROS)
+        self.0.saturating_mul(10_000).div_euclid(3).saturating_sub(Self::BASE_TO_1970_MICROS)
     }
 
     /// The latest reading that is not after `local` microseconds since 1970-01-01 00:00.
     pub(crate) const fn floor_local_micros(local: i64) -> Self {
-        Self(
-            local
-                .saturating_add(Self::BASE_TO_1970_MICROS)
-                .saturating_mul(3)
-                .div_euclid(10_000),
-        )
+        Self(local.saturating_add(Self::BASE_TO_1970_MICROS).saturating_mul(3).div_euclid(10_000))
     }
 
     /// 25,567 days lie between 1900-01-01 and 1970-01-01.
     const BASE_TO_1970_MICROS: i64 = 25_567 * 86_400 * 1_000_000;
 
     fn base() -> NaiveDateTime {
-        NaiveDate::from_ymd_opt(1900, 1, 1)
-            .unwrap_or_default()
-            .and_time(chrono::NaiveTime::MIN)
+        NaiveDate::from_ymd_opt(1900, 1, 1).unwrap_or_default().and_time(chrono::NaiveTime::MIN)
     }
 }
 
@@ -194,11 +175,7 @@ mod tests {
             ("2026-11-01T01:30:00.999", "2026-11-01T01:30:01.000000"),
             ("1899-12-31T23:59:59.998", "1899-12-31T23:59:59.996666"),
         ] {
-            assert_eq!(
-                ServerTime::nearest(wall(given)).to_string(),
-                stored,
-                "{given}"
-            );
+            assert_eq!(ServerTime::nearest(wall(given)).to_string(), stored, "{given}");
         }
     }
 

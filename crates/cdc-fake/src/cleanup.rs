@@ -95,11 +95,7 @@ impl FakeDatabase {
     }
 
     fn cleanup_of(&self, threshold: usize, stages: VecDeque<Stage>) -> Cleanup {
-        Cleanup {
-            database: self.clone(),
-            threshold: threshold.max(1),
-            stages,
-        }
+        Cleanup { database: self.clone(), threshold: threshold.max(1), stages }
     }
 }
 
@@ -122,10 +118,7 @@ pub(crate) struct CleanupJob {
 impl CleanupSchedule {
     fn after(self, moment: Timestamp) -> CleanupJob {
         let every = i64::try_from(self.every.as_micros()).unwrap_or(i64::MAX);
-        CleanupJob {
-            schedule: self,
-            next: moment.plus_micros(every.max(1_000_000)),
-        }
+        CleanupJob { schedule: self, next: moment.plus_micros(every.max(1_000_000)) }
     }
 }
 
@@ -225,11 +218,8 @@ impl DatabaseState {
 
     /// Removes rows of the mapping below the lowest watermark of all instances.
     fn clean_mapping(&mut self, limit: usize) -> usize {
-        let lowest = self
-            .instances
-            .values()
-            .map(|instance| instance.low.unwrap_or(instance.start))
-            .min();
+        let lowest =
+            self.instances.values().map(|instance| instance.low.unwrap_or(instance.start)).min();
         match lowest {
             Some(low) => self.mapping.remove_below(low, limit),
             None => 0,

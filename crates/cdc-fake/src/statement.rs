@@ -39,15 +39,8 @@ pub(crate) enum Shape {
 }
 
 pub(crate) fn deletes(rows: Vec<(SortKey, Row)>) -> Plan {
-    let step = |(rank, (key, row))| Step {
-        key,
-        change: RowChange::Delete(row),
-        rank,
-    };
-    Plan {
-        rows: rows.len(),
-        steps: rows.into_iter().enumerate().map(step).collect(),
-    }
+    let step = |(rank, (key, row))| Step { key, change: RowChange::Delete(row), rank };
+    Plan { rows: rows.len(), steps: rows.into_iter().enumerate().map(step).collect() }
 }
 
 impl DatabaseState {
@@ -84,12 +77,7 @@ impl DatabaseState {
         filter: impl Fn(&RowView<'_>) -> bool,
     ) -> SqlResult<Vec<(SortKey, Row)>> {
         let definition = self.table(table)?;
-        let picks = |row: &Row| {
-            filter(&RowView {
-                table: definition,
-                row,
-            })
-        };
+        let picks = |row: &Row| filter(&RowView { table: definition, row });
         let own = self.open.get(&id).and_then(|open| open.overlay.get(&table));
         let mut found: Vec<_> = definition
             .rows
@@ -122,31 +110,21 @@ impl DatabaseState {
         let mut steps = Vec::with_capacity(rows.len());
         let mut moved = Vec::new();
         for (key, before) in rows {
-            let mut edit = RowEdit {
-                table: definition,
-                values: before.to_vec(),
-            };
+            let mut edit = RowEdit { table: definition, values: before.to_vec() };
             change(&mut edit)?;
             let values = edit.values;
             if !definition.differ(&before, &values) {
                 continue;
             }
-            let new_key = if definition.key.is_empty() {
-                key.clone()
-            } else {
-                definition.key_of(&values)
-            };
+            let new_key =
+                if definition.key.is_empty() { key.clone() } else { definition.key_of(&values) };
             let after = definition.finished(values, &mut version);
             let rank = steps.len();
             if new_key != key {
                 moved.push((key, before, new_key, after));
             } else if shape == Shape::Pairs {
                 let change = RowChange::Delete(before);
-                steps.push(Step {
-                    key: key.clone(),
-                    change,
-                    rank,
-                });
+                steps.push(Step { key: key.clone(), change, rank });
                 let change = RowChange::Insert(after);
                 let rank = rank + 1;
                 steps.push(Step { key, change, rank });
@@ -157,10 +135,7 @@ impl DatabaseState {
         }
         self.row_version = version;
         steps.extend(deferred(steps.len(), moved));
-        Ok(Plan {
-            rows: picked,
-            steps,
-        })
+        Ok(Plan { rows: picked, steps })
     }
 
     /// Applies a statement to its transaction: all of it, or nothing.
@@ -172,11 +147,7 @@ impl DatabaseState {
     ) -> SqlResult<()> {
         self.check_steps(id, table, &steps)?;
         let captured = self.instances_of(table).next().is_some();
-        let seqvals = if captured {
-            self.seqvals(&steps)
-        } else {
-            Vec::new()
-        };
+        let seqvals = if captured { self.seqvals(&steps) } else { Vec::new() };
         let open = self.open.get_mut(&id).ok_or_else(no_transaction)?;
         let rows = open.overlay.entry(table).or_default();
         for step in steps {
@@ -186,11 +157,7 @@ impl DatabaseState {
             };
             rows.insert(step.key, row);
             if let Some(seqval) = seqvals.get(step.rank) {
-                open.changes.push(LogChange {
-                    table,
-                    seqval: *seqval,
-                    change: step.change,
-                });
+                open.changes.push(LogChange { table, seqval: *seqval, change: step.change });
             }
         }
         Ok(())
@@ -203,10 +170,7 @@ impl DatabaseState {
     }
 
     fn check_lock(&self, id: TransactionId, table: TableId, key: &SortKey) -> SqlResult<()> {
-        let held = self
-            .open
-            .iter()
-            .any(|(other, open)| *other != id && open.holds(table, key));
+        let held = self.open.iter().any(|(other, open)| *other != id && open.holds(table, key));
         if held {
             return Err(SqlError::lock_timeout());
         }
@@ -215,10 +179,8 @@ impl DatabaseState {
 
     fn check_steps(&self, id: TransactionId, table: TableId, steps: &[Step]) -> SqlResult<()> {
         // In ascending order no key is there twice.
-        let distinct = steps
-            .iter()
-            .zip(steps.iter().skip(1))
-            .all(|(step, next)| step.key < next.key);
+        let distinct =
+            steps.iter().zip(steps.iter().skip(1)).all(|(step, next)| step.key < next.key);
         let mut removed = HashSet::new();
         let mut added = HashSet::new();
         for step in steps {
@@ -255,21 +217,9 @@ fn deferred(first: usize, moved: Vec<(SortKey, Row, SortKey, Row)>) -> Vec<Step>
     let mut deletes = Vec::with_capacity(2 * count);
     let mut inserts = Vec::with_capacity(count);
     for (at, (old_key, before, new_key, after)) in moved.into_iter().enumerate() {
-        let delete_rank = if count == 1 {
-            first
-        } else {
-            first + count + at
-        };
-        deletes.push(Step {
-            key: old_key,
-            change: RowChange::Delete(before),
-            rank: delete_rank,
-        });
-        inserts.push(Step {
-            key: new_key,
-            change: RowChange::Insert(after),
-            rank: first + at,
-        });
+        let delete_rank = if count == 1 { first } else { first + count + at };
+        deletes.push(Step { key: old_key, change: RowChange::Delete(before), rank: delete_rank });
+        inserts.push(Step { key: new_key, change: RowChange::Insert(after), rank: first + at });
     }
     deletes.extend(inserts);
     deletes

@@ -6,11 +6,7 @@ use crate::value::unit;
 
 /// An exact number from its digits at a scale.
 pub(crate) fn decimal_text(number: i128, scale: u8) -> String {
-    let digits = format!(
-        "{:0>width$}",
-        number.unsigned_abs(),
-        width = usize::from(scale) + 1
-    );
+    let digits = format!("{:0>width$}", number.unsigned_abs(), width = usize::from(scale) + 1);
     let (whole, part) = digits.split_at(digits.len() - usize::from(scale));
     let sign = if number < 0 { "-" } else { "" };
     let point = if scale == 0 { "" } else { "." };
@@ -42,12 +38,7 @@ pub(crate) fn uuid_from_text(text: &str) -> Option<[u8; 16]> {
 /// A `time` of `scale` fractional digits as text.
 pub(crate) fn time_text(ticks: i64, scale: u8) -> String {
     let seconds = ticks / 10_000_000;
-    let clock = format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
+    let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     if scale == 0 {
         return clock;
     }

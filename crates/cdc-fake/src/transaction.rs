@@ -28,15 +28,11 @@ pub(crate) struct OpenTransaction {
 
 impl OpenTransaction {
     pub(crate) fn wrote(&self, table: TableId) -> bool {
-        self.overlay
-            .get(&table)
-            .is_some_and(|rows| !rows.is_empty())
+        self.overlay.get(&table).is_some_and(|rows| !rows.is_empty())
     }
 
     pub(crate) fn holds(&self, table: TableId, key: &SortKey) -> bool {
-        self.overlay
-            .get(&table)
-            .is_some_and(|rows| rows.contains_key(key))
+        self.overlay.get(&table).is_some_and(|rows| rows.contains_key(key))
     }
 }
 
@@ -65,11 +61,7 @@ impl FakeDatabase {
         let id = TransactionId(state.new_id());
         state.open.insert(id, OpenTransaction::default());
         drop(state);
-        Transaction {
-            database: self.clone(),
-            id,
-            open: true,
-        }
+        Transaction { database: self.clone(), id, open: true }
     }
 
     /// Runs statements in one transaction: committed when `work` succeeds, else rolled back.
@@ -113,10 +105,7 @@ impl Transaction {
                 steps.push(Step { key, change, rank });
             }
             state.row_version = version;
-            Ok(Plan {
-                rows: steps.len(),
-                steps,
-            })
+            Ok(Plan { rows: steps.len(), steps })
         })
     }
 
@@ -131,8 +120,7 @@ impl Transaction {
         set: &[(&str, Value)],
     ) -> SqlResult<usize> {
         let change = |edit: &mut RowEdit<'_>| {
-            set.iter()
-                .try_for_each(|(column, value)| edit.set(column, value.clone()))
+            set.iter().try_for_each(|(column, value)| edit.set(column, value.clone()))
         };
         self.run(table, |state, id, table| {
             let found = state.row_by_key(id, table, key)?;
@@ -195,9 +183,7 @@ impl Transaction {
         table: &TableName,
         filter: impl Fn(&RowView<'_>) -> bool,
     ) -> SqlResult<usize> {
-        self.run(table, |state, id, table| {
-            Ok(deletes(state.rows_where(id, table, filter)?))
-        })
+        self.run(table, |state, id, table| Ok(deletes(state.rows_where(id, table, filter)?)))
     }
 
     /// Makes everything durable and visible in one step.
@@ -239,10 +225,7 @@ impl Drop for Transaction {
 }
 
 pub(crate) fn no_transaction() -> SqlError {
-    SqlError::new(
-        number::NO_TRANSACTION,
-        "the request has no corresponding begin transaction",
-    )
+    SqlError::new(number::NO_TRANSACTION, "the request has no corresponding begin transaction")
 }
 
 impl DatabaseState {

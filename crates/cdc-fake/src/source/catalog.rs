@@ -22,8 +22,7 @@ const STATEMENT_CHARACTERS: usize = 500;
 #[async_trait]
 impl Catalog for FakeSource {
     async fn instances(&self, table: &TableRef) -> Result<Vec<CaptureInstance>> {
-        self.ask(Call::Instances, |state| self.listed(state, table))
-            .await
+        self.ask(Call::Instances, |state| self.listed(state, table)).await
     }
 
     async fn schema_changes(
@@ -37,10 +36,7 @@ impl Catalog for FakeSource {
                 .instance(instance)
                 .filter(|found| self.sees(state, found))
                 .ok_or_else(|| unknown(instance))?;
-            let inside = found
-                .ddl
-                .iter()
-                .filter(|entry| from <= entry.lsn && entry.lsn <= to);
+            let inside = found.ddl.iter().filter(|entry| from <= entry.lsn && entry.lsn <= to);
             Ok(inside
                 .map(|entry| SchemaChange {
                     at: self.position(entry.lsn),
@@ -102,11 +98,8 @@ impl FakeSource {
             .collect();
         let wanted = table.to_string();
         let chosen = choose(&names, &wanted).ok_or_else(|| {
-            let alike: Vec<_> = names
-                .iter()
-                .filter(|name| resembles(name, &wanted))
-                .cloned()
-                .collect();
+            let alike: Vec<_> =
+                names.iter().filter(|name| resembles(name, &wanted)).cloned().collect();
             not_captured(table, &alike)
         })?;
         let id = visible
@@ -114,10 +107,8 @@ impl FakeSource {
             .zip(&names)
             .find(|(_, name)| **name == chosen)
             .map(|((instance, _), _)| instance.table);
-        let mut found: Vec<_> = visible
-            .into_iter()
-            .filter(|(instance, _)| Some(instance.table) == id)
-            .collect();
+        let mut found: Vec<_> =
+            visible.into_iter().filter(|(instance, _)| Some(instance.table) == id).collect();
         found.sort_by_key(|(instance, _)| (instance.created, instance.start));
         Ok(found
             .into_iter()
@@ -139,10 +130,7 @@ impl FakeSource {
     ) {
         for instance in instances {
             let table = Some(&instance.table);
-            if !state
-                .permissions
-                .may_select_changes(&self.login, &instance.name)
-            {
+            if !state.permissions.may_select_changes(&self.login, &instance.name) {
                 findings.push(finding(
                     FindingLevel::Failure,
                     table,
@@ -189,12 +177,7 @@ impl FakeSource {
 }
 
 fn finding(level: FindingLevel, table: Option<&TableName>, message: &str, remedy: &str) -> Finding {
-    Finding {
-        level,
-        table: table.cloned(),
-        message: message.into(),
-        remedy: remedy.into(),
-    }
+    Finding { level, table: table.cloned(), message: message.into(), remedy: remedy.into() }
 }
 
 /// The exact name, or else the only one that differs in case alone.
@@ -202,10 +185,8 @@ fn choose(names: &[String], wanted: &str) -> Option<String> {
     if names.iter().any(|name| name == wanted) {
         return Some(wanted.into());
     }
-    let alike: BTreeSet<_> = names
-        .iter()
-        .filter(|name| name.to_lowercase() == wanted.to_lowercase())
-        .collect();
+    let alike: BTreeSet<_> =
+        names.iter().filter(|name| name.to_lowercase() == wanted.to_lowercase()).collect();
     let mut alike = alike.into_iter();
     alike.next().filter(|_| alike.next().is_none()).cloned()
 }
@@ -213,10 +194,6 @@ fn choose(names: &[String], wanted: &str) -> Option<String> {
 /// True for names worth suggesting: one contains the other, or they share a long beginning.
 fn resembles(name: &str, wanted: &str) -> bool {
     let (name, wanted) = (name.to_lowercase(), wanted.to_lowercase());
-    let shared = name
-        .chars()
-        .zip(wanted.chars())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let shared = name.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();
     name.contains(&wanted) || wanted.contains(&name) || 2 * shared > name.chars().count()
 }

@@ -21,18 +21,10 @@ fn ten(rig: &Rig) -> Vec<Lsn> {
 async fn the_low_watermark_moves_before_any_row_goes() {
     let (rig, instance) = Rig::captured();
     let commits = ten(&rig);
-    let mut cleanup = rig
-        .database
-        .begin_cleanup_of(&instance, commits[6], 4)
-        .expect("a known mark");
-    assert_eq!(
-        cleanup.step(),
-        Some(CleanupStep::Watermark(instance.clone(), commits[6]))
-    );
-    assert_eq!(
-        rig.low(&instance).await,
-        Bound::At(Position::from(commits[6]))
-    );
+    let mut cleanup =
+        rig.database.begin_cleanup_of(&instance, commits[6], 4).expect("a known mark");
+    assert_eq!(cleanup.step(), Some(CleanupStep::Watermark(instance.clone(), commits[6])));
+    assert_eq!(rig.low(&instance).await, Bound::At(Position::from(commits[6])));
     let read = rig.read(&instance, commits[0], commits[9], 100).await;
     assert_eq!(count(&read.expect("read")), 10, "no row is gone yet");
     assert_eq!(cleanup.step(), Some(CleanupStep::Rows(instance.clone(), 4)));
@@ -54,10 +46,7 @@ async fn the_requested_mark_is_lowered_to_the_first_entry_that_shares_its_time()
     rig.insert(4, 0);
     let removed = rig.database.cleanup_instance(&instance, third.lsn);
     assert_eq!(removed, Ok(0));
-    assert_eq!(
-        rig.low(&instance).await,
-        Bound::At(Position::from(first.lsn))
-    );
+    assert_eq!(rig.low(&instance).await, Bound::At(Position::from(first.lsn)));
     assert!(second.lsn < third.lsn);
 }
 
@@ -65,10 +54,8 @@ async fn the_requested_mark_is_lowered_to_the_first_entry_that_shares_its_time()
 async fn a_mark_that_is_no_entry_of_the_mapping_is_refused() {
     let (rig, instance) = Rig::captured();
     let commit = rig.insert(1, 0);
-    let error = rig
-        .database
-        .cleanup_instance(&instance, commit.lsn.increment())
-        .expect_err("no entry");
+    let error =
+        rig.database.cleanup_instance(&instance, commit.lsn.increment()).expect_err("no entry");
     assert_eq!(error.number, 22964);
 }
 
@@ -83,12 +70,7 @@ async fn retention_is_measured_from_the_last_captured_commit() {
     let new = rig.insert(2, 0);
     assert_eq!(rig.database.cleanup(), 1);
     assert_eq!(rig.low(&instance).await, Bound::At(Position::from(new.lsn)));
-    assert!(
-        rig.database
-            .mapping()
-            .iter()
-            .all(|entry| entry.lsn > old.lsn)
-    );
+    assert!(rig.database.mapping().iter().all(|entry| entry.lsn > old.lsn));
 }
 
 #[tokio::test]
@@ -109,17 +91,10 @@ async fn mapping_rows_go_only_below_the_lowest_watermark_of_all_instances() {
     let first = rig.enable("first");
     let second = rig.enable("second");
     let commits = ten(&rig);
-    rig.database
-        .cleanup_instance(&first, commits[8])
-        .expect("known");
+    rig.database.cleanup_instance(&first, commits[8]).expect("known");
     let lowest = rig.database.instance(&second).expect("known").low;
-    assert_eq!(
-        rig.database.mapping().first().map(|entry| entry.lsn),
-        lowest
-    );
-    rig.database
-        .cleanup_instance(&second, commits[5])
-        .expect("known");
+    assert_eq!(rig.database.mapping().first().map(|entry| entry.lsn), lowest);
+    rig.database.cleanup_instance(&second, commits[5]).expect("known");
     let mapping = rig.database.mapping();
     assert_eq!(mapping.first().map(|entry| entry.lsn), Some(commits[5]));
 }
@@ -128,9 +103,7 @@ async fn mapping_rows_go_only_below_the_lowest_watermark_of_all_instances() {
 async fn cleanup_leaves_the_tables_rows_alone() {
     let (rig, instance) = Rig::captured();
     let commits = ten(&rig);
-    rig.database
-        .cleanup_instance(&instance, commits[9])
-        .expect("known");
+    rig.database.cleanup_instance(&instance, commits[9]).expect("known");
     assert_eq!(rig.database.row_count(&rig.table), Ok(10));
 }
 

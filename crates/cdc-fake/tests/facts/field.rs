@@ -12,10 +12,7 @@ use crate::rig::{Rig, count, row};
 #[tokio::test]
 async fn win_03_an_unknown_instance_and_one_without_rights_have_a_zero_low_position() {
     let (rig, instance) = Rig::captured();
-    assert_eq!(
-        rig.low(&InstanceName::new("dbo_missing")).await,
-        Bound::Zero
-    );
+    assert_eq!(rig.low(&InstanceName::new("dbo_missing")).await, Bound::Zero);
     let stranger = rig.source_of("stranger");
     let low = stranger.low(std::slice::from_ref(&instance)).await;
     assert_eq!(low.expect("answers"), [Bound::Zero]);
@@ -35,11 +32,7 @@ async fn win_05_a_fresh_instance_starts_ahead_of_the_high_position() {
     assert!(high < start);
     let commit = rig.insert(1, 1);
     let read = rig.read(&fresh, start, commit.lsn, 10).await;
-    assert_eq!(
-        count(&read.expect("no error")),
-        0,
-        "capture has not read it"
-    );
+    assert_eq!(count(&read.expect("no error")), 0, "capture has not read it");
     rig.database.capture();
     let read = rig.read(&fresh, start, commit.lsn, 10).await;
     assert_eq!(count(&read.expect("read")), 1);
@@ -90,17 +83,11 @@ async fn win_10_a_moment_before_the_first_entry_has_no_position_and_a_later_one_
         let source = rig.source.clone();
         async move {
             let found = source.position_at(start.plus_micros(micros)).await;
-            found
-                .expect("answers")
-                .map(|position| Lsn::try_from(position).expect("an lsn"))
+            found.expect("answers").map(|position| Lsn::try_from(position).expect("an lsn"))
         }
     };
     assert_eq!(find(-1).await, None);
-    assert_eq!(
-        find(62_000_000).await,
-        Some(tied.lsn),
-        "the last among ties"
-    );
+    assert_eq!(find(62_000_000).await, Some(tied.lsn), "the last among ties");
     assert_eq!(find(86_400_000_000).await, Some(tied.lsn));
 }
 
@@ -125,8 +112,7 @@ async fn ord_01_a_row_updated_500_times_in_one_transaction_has_one_last_image() 
     rig.transact(|tx| {
         tx.insert(&rig.table, row(1, 0))?;
         (1..=500).try_for_each(|v: i64| {
-            tx.update(&rig.table, &[1.into()], &[("v", v.into())])
-                .map(|_| ())
+            tx.update(&rig.table, &[1.into()], &[("v", v.into())]).map(|_| ())
         })
     });
     let mut rows = rig.database.change_rows(&instance).expect("known");
@@ -142,10 +128,7 @@ async fn ord_01_a_row_updated_500_times_in_one_transaction_has_one_last_image() 
 #[tokio::test]
 async fn ord_02_a_delete_and_insert_of_one_key_end_with_the_insert_in_change_order() {
     let (rig, instance) = Rig::captured();
-    rig.transact(|tx| {
-        tx.insert_many(&rig.table, vec![row(4, 4), row(5, 5)])
-            .map(|_| ())
-    });
+    rig.transact(|tx| tx.insert_many(&rig.table, vec![row(4, 4), row(5, 5)]).map(|_| ()));
     rig.transact(|tx| {
         let shift = |edit: &mut cdc_fake::RowEdit<'_>| edit.set("id", edit.view().int("id") + 1);
         tx.update_where(&rig.table, |_| true, shift).map(|_| ())
@@ -158,10 +141,7 @@ async fn ord_02_a_delete_and_insert_of_one_key_end_with_the_insert_in_change_ord
             .expect("rows")
             .operation
     };
-    assert_eq!(
-        last(|row| (row.commit, row.command, row.seqval)),
-        Operation::Insert
-    );
+    assert_eq!(last(|row| (row.commit, row.command, row.seqval)), Operation::Insert);
     // By the sequence value alone the row would be gone.
     assert_eq!(last(|row| (row.commit, 0, row.seqval)), Operation::Delete);
 }
@@ -185,16 +165,11 @@ async fn ord_05_a_key_changed_twice_in_one_transaction_leaves_the_last_key_only(
 async fn ord_08_pairs_of_one_key_end_as_live_rows() {
     let (rig, instance) = Rig::captured();
     rig.transact(|tx| {
-        tx.insert_many(&rig.table, vec![row(1, 1), row(2, 2), row(3, 3)])
-            .map(|_| ())
+        tx.insert_many(&rig.table, vec![row(1, 1), row(2, 2), row(3, 3)]).map(|_| ())
     });
     rig.transact(|tx| {
-        tx.merge_where(
-            &rig.table,
-            |_| true,
-            |edit| edit.set("v", edit.view().int("v") + 10),
-        )
-        .map(|_| ())
+        tx.merge_where(&rig.table, |_| true, |edit| edit.set("v", edit.view().int("v") + 10))
+            .map(|_| ())
     });
     let rows = rig.database.change_rows(&instance).expect("known");
     assert_eq!(rows.len(), 3 + 6);

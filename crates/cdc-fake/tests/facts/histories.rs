@@ -23,10 +23,7 @@ fn replay(rows: &[ChangeRow]) -> BTreeMap<i64, Vec<Value>> {
         match row.operation {
             Operation::Delete => assert!(state.remove(&key).is_some(), "deleted nothing"),
             Operation::Insert => {
-                assert!(
-                    state.insert(key, row.values.clone()).is_none(),
-                    "inserted twice"
-                );
+                assert!(state.insert(key, row.values.clone()).is_none(), "inserted twice");
             }
             Operation::UpdateBefore => assert!(state.contains_key(&key), "updated nothing"),
             Operation::UpdateAfter => {
@@ -59,16 +56,12 @@ fn ran(seed: u64, steps: usize) -> (Rig, Workload, Vec<InstanceName>, Vec<Commit
     let rig = Rig::new();
     let mut workload = Workload::new(seed, WorkloadShape::default());
     let instances = workload.create(&rig.database).expect("new tables");
-    let commits = workload
-        .run(&rig.database, steps, Duration::from_secs(60))
-        .expect("runs");
+    let commits = workload.run(&rig.database, steps, Duration::from_secs(60)).expect("runs");
     (rig, workload, instances, commits)
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread()
-        .build()
-        .expect("a runtime")
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime")
 }
 
 proptest! {

@@ -39,14 +39,9 @@ async fn a_key_update_reads_as_a_delete_of_the_old_key_and_an_insert_of_the_new(
         Ok(())
     });
     let rows = &rig.database.change_rows(&instance).expect("known")[1..];
-    let seen: Vec<_> = rows
-        .iter()
-        .map(|row| (row.operation.code(), row.values[0].as_int()))
-        .collect();
-    assert_eq!(
-        seen,
-        [(1, Some(10)), (2, Some(20)), (1, Some(20)), (2, Some(30))]
-    );
+    let seen: Vec<_> =
+        rows.iter().map(|row| (row.operation.code(), row.values[0].as_int())).collect();
+    assert_eq!(seen, [(1, Some(10)), (2, Some(20)), (1, Some(20)), (2, Some(30))]);
     // One row's two images share their place in the log.
     assert_eq!(rows[0].seqval, rows[1].seqval);
     assert!(rows[1].command < rows[2].command);
@@ -56,8 +51,7 @@ async fn a_key_update_reads_as_a_delete_of_the_old_key_and_an_insert_of_the_new(
 async fn the_log_may_hold_a_deferred_updates_insert_before_its_delete() {
     let (rig, instance) = Rig::captured();
     rig.transact(|tx| {
-        tx.insert_many(&rig.table, vec![row(1, 1), row(2, 2), row(3, 3)])
-            .map(|_| ())
+        tx.insert_many(&rig.table, vec![row(1, 1), row(2, 2), row(3, 3)]).map(|_| ())
     });
     rig.transact(|tx| {
         let shift = |edit: &mut cdc_fake::RowEdit<'_>| edit.set("id", edit.view().int("id") + 1);
@@ -65,9 +59,8 @@ async fn the_log_may_hold_a_deferred_updates_insert_before_its_delete() {
     });
     let rows = &rig.database.change_rows(&instance).expect("known")[3..];
     let of_key_2 = |operation| -> &ChangeRow {
-        let found = rows
-            .iter()
-            .find(|row| row.values[0].as_int() == Some(2) && row.operation == operation);
+        let found =
+            rows.iter().find(|row| row.values[0].as_int() == Some(2) && row.operation == operation);
         found.expect("present")
     };
     let (delete, insert) = (of_key_2(Operation::Delete), of_key_2(Operation::Insert));
@@ -79,8 +72,7 @@ async fn the_log_may_hold_a_deferred_updates_insert_before_its_delete() {
 async fn a_merge_may_read_as_pairs_of_delete_and_insert_of_one_key() {
     let (rig, instance) = Rig::captured();
     rig.transact(|tx| {
-        tx.insert_many(&rig.table, vec![row(1, 1), row(2, 2), row(3, 3)])
-            .map(|_| ())
+        tx.insert_many(&rig.table, vec![row(1, 1), row(2, 2), row(3, 3)]).map(|_| ())
     });
     let changed = rig.database.transact(|tx| {
         let changed = tx.merge_where(&rig.table, |_| true, |edit| edit.set("v", 9))?;
@@ -113,9 +105,7 @@ async fn a_purged_range_reads_as_empty_without_an_error_and_the_low_position_tel
     let low = commits[4].lsn;
     let removed = rig.database.cleanup_instance(&instance, low);
     assert_eq!(removed, Ok(4));
-    let read = rig
-        .read(&instance, commits[0].lsn, commits[3].lsn, 10)
-        .await;
+    let read = rig.read(&instance, commits[0].lsn, commits[3].lsn, 10).await;
     assert_eq!(count(&read.expect("no error")), 0);
     assert_eq!(rig.low(&instance).await, Bound::At(Position::from(low)));
     let ranges = [(instance.clone(), range(commits[0].lsn, commits[3].lsn))];
@@ -132,24 +122,18 @@ async fn rows_that_cleanup_removes_in_the_middle_of_a_read_are_missing_without_a
             rig.insert(id, 0)
         })
         .collect();
-    let request = rig
-        .request(&instance, commits[0].lsn, commits[9].lsn, 2)
-        .await;
+    let request = rig.request(&instance, commits[0].lsn, commits[9].lsn, 2).await;
     let mut stream = rig.source.changes(request).await.expect("opens");
     let mut read = vec![stream.next().await.expect("a batch").expect("no error")];
     let (name, mark) = (instance.clone(), commits[8].lsn);
-    rig.database
-        .on_next(Call::ChangeBatch, Side::Before, move |database| {
-            database.cleanup_instance(&name, mark).expect("known mark");
-        });
+    rig.database.on_next(Call::ChangeBatch, Side::Before, move |database| {
+        database.cleanup_instance(&name, mark).expect("known mark");
+    });
     while let Some(batch) = stream.next().await {
         read.push(batch.expect("no error"));
     }
     assert_eq!(count(&read), 4);
-    assert_eq!(
-        rig.low(&instance).await,
-        Bound::At(Position::from(commits[8].lsn))
-    );
+    assert_eq!(rig.low(&instance).await, Bound::At(Position::from(commits[8].lsn)));
 }
 
 #[tokio::test]
@@ -178,10 +162,7 @@ async fn an_update_of_columns_that_are_not_captured_leaves_no_row() {
     let some = rig.database.enable_table(&rig.table, options);
     let some = some.expect("allowed");
     rig.insert(1, 1);
-    rig.transact(|tx| {
-        tx.update(&rig.table, &[1.into()], &[("note", "x".into())])
-            .map(|_| ())
-    });
+    rig.transact(|tx| tx.update(&rig.table, &[1.into()], &[("note", "x".into())]).map(|_| ()));
     assert_eq!(rig.operations(&some), [2]);
 }
 
@@ -194,15 +175,11 @@ async fn large_objects_and_computed_columns_are_null_where_capture_leaves_them_o
         .nullable("n", SqlType::Int)
         .nullable("doc", SqlType::NVarChar(Length::Max))
         .nullable("memo", SqlType::Text)
-        .with(ColumnDefinition::computed("twice", SqlType::Int, |row| {
-            Value::Int(row.int("n") * 2)
-        }))
+        .with(ColumnDefinition::computed("twice", SqlType::Int, |row| Value::Int(row.int("n") * 2)))
         .primary_key(&["id"]);
     rig.database.create_table(definition).expect("new");
-    let instance = rig
-        .database
-        .enable_table(&docs, cdc_fake::EnableOptions::default())
-        .expect("allowed");
+    let instance =
+        rig.database.enable_table(&docs, cdc_fake::EnableOptions::default()).expect("allowed");
     rig.transact(|tx| {
         tx.insert(&docs, vec![1.into(), 1.into(), "d".into(), "m".into()])?;
         tx.update(&docs, &[1.into()], &[("n", 2.into())])?;
@@ -239,9 +216,7 @@ async fn a_rolled_back_transaction_leaves_nothing() {
     transaction.insert(&rig.table, row(1, 1)).expect("new key");
     transaction.rollback();
     let mut dropped = rig.database.begin();
-    dropped
-        .insert(&rig.table, row(1, 1))
-        .expect("nobody holds it");
+    dropped.insert(&rig.table, row(1, 1)).expect("nobody holds it");
     drop(dropped);
     assert_eq!(rig.operations(&instance), [0; 0]);
     assert_eq!(rig.database.row_count(&rig.table), Ok(0));
@@ -281,9 +256,7 @@ async fn the_nth_commit_counts_every_entry_of_the_mapping() {
         let source = rig.source.clone();
         async move {
             let answer = source.nth_commit_after(Position::from(start), count).await;
-            answer
-                .expect("answers")
-                .map(|position| Lsn::try_from(position).expect("an lsn"))
+            answer.expect("answers").map(|position| Lsn::try_from(position).expect("an lsn"))
         }
     };
     assert_eq!(nth(1).await, Some(first.lsn));

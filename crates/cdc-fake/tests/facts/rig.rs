@@ -62,9 +62,7 @@ impl Rig {
     }
 
     pub(crate) fn enable(&self, name: &str) -> InstanceName {
-        self.database
-            .enable_table(&self.table, EnableOptions::named(name))
-            .expect("allowed")
+        self.database.enable_table(&self.table, EnableOptions::named(name)).expect("allowed")
     }
 
     pub(crate) fn source_of(&self, login: &str) -> FakeSource {
@@ -87,10 +85,7 @@ impl Rig {
     }
 
     pub(crate) fn update(&self, id: i64, v: i64) -> CommitInfo {
-        self.transact(|tx| {
-            tx.update(&self.table, &[id.into()], &[("v", v.into())])
-                .map(|_| ())
-        })
+        self.transact(|tx| tx.update(&self.table, &[id.into()], &[("v", v.into())]).map(|_| ()))
     }
 
     /// Operations of the change table, in change order.
@@ -112,11 +107,8 @@ impl Rig {
     }
 
     pub(crate) async fn columns(&self, instance: &InstanceName) -> Vec<Column> {
-        let listed = self
-            .source
-            .instances(&TableRef::Instance(instance.clone()))
-            .await
-            .expect("listed");
+        let listed =
+            self.source.instances(&TableRef::Instance(instance.clone())).await.expect("listed");
         let found = listed.into_iter().find(|found| found.name == *instance);
         found.expect("listed").columns
     }

@@ -16,25 +16,11 @@ async fn an_added_column_leaves_the_instance_as_it_is_and_its_updates_leave_no_r
     let (rig, instance) = Rig::captured();
     rig.insert(1, 1);
     rig.database
-        .add_column(
-            &rig.table,
-            ColumnDefinition::nullable("extra", SqlType::Int),
-            None,
-        )
+        .add_column(&rig.table, ColumnDefinition::nullable("extra", SqlType::Int), None)
         .expect("new");
-    rig.transact(|tx| {
-        tx.update(&rig.table, &[1.into()], &[("extra", 5.into())])
-            .map(|_| ())
-    });
+    rig.transact(|tx| tx.update(&rig.table, &[1.into()], &[("extra", 5.into())]).map(|_| ()));
     assert_eq!(rig.operations(&instance), [2]);
-    assert_eq!(
-        rig.database
-            .instance(&instance)
-            .expect("known")
-            .columns
-            .len(),
-        3
-    );
+    assert_eq!(rig.database.instance(&instance).expect("known").columns.len(), 3);
     let history = rig.database.ddl_history(&instance).expect("known");
     assert!(!history[0].captured_column_changed);
     assert!(history[0].statement.contains("ADD [extra] int NULL"));
@@ -49,14 +35,7 @@ async fn a_dropped_column_stays_captured_and_reads_null_afterwards() {
     let rows = rig.database.change_rows(&instance).expect("known");
     assert_eq!(rows[0].values[1], Value::Int(1));
     assert_eq!(rows[1].values, [2.into(), Value::Null, Value::Null]);
-    assert_eq!(
-        rig.database
-            .instance(&instance)
-            .expect("known")
-            .columns
-            .len(),
-        3
-    );
+    assert_eq!(rig.database.instance(&instance).expect("known").columns.len(), 3);
 }
 
 #[tokio::test]
@@ -64,17 +43,12 @@ async fn a_column_dropped_and_added_again_has_a_new_id() {
     let (rig, instance) = Rig::captured();
     rig.database.drop_column(&rig.table, "v").expect("no key");
     let again = ColumnDefinition::nullable("v", SqlType::Int);
-    rig.database
-        .add_column(&rig.table, again, None)
-        .expect("free name");
+    rig.database.add_column(&rig.table, again, None).expect("free name");
     rig.transact(|tx| tx.insert(&rig.table, vec![1.into(), Value::Null, 9.into()]));
     let old = &rig.database.instance(&instance).expect("known").columns[1];
     let newer = rig.enable("newer");
     let columns = rig.database.instance(&newer).expect("known").columns;
-    let new = columns
-        .iter()
-        .find(|column| column.name == "v")
-        .expect("captured");
+    let new = columns.iter().find(|column| column.name == "v").expect("captured");
     assert_ne!(old.id, new.id);
     // The old instance's column is not the new one of its name; nor is a reader's.
     let rows = rig.database.change_rows(&instance).expect("known");
@@ -98,9 +72,7 @@ async fn an_altered_type_changes_the_captured_type_and_converts_change_rows() {
     rig.insert(1, 5);
     rig.database.set_capture(CaptureSchedule::Manual);
     let text = SqlType::VarChar(Length::Limited(20));
-    rig.database
-        .alter_column(&rig.table, "v", text.clone())
-        .expect("converts");
+    rig.database.alter_column(&rig.table, "v", text.clone()).expect("converts");
     let captured = || rig.database.instance(&instance).expect("known").columns[1].clone();
     assert_eq!(captured().sql_type, SqlType::Int, "capture has not met it");
     rig.database.capture();
@@ -128,16 +100,9 @@ async fn renaming_a_captured_column_truncating_and_altering_the_key_are_refused(
 async fn renaming_the_table_or_an_uncaptured_column_is_allowed_and_unrecorded() {
     let rig = Rig::new();
     let options = EnableOptions::named("dbo_t").columns(&["id", "v"]);
-    let instance = rig
-        .database
-        .enable_table(&rig.table, options)
-        .expect("allowed");
-    rig.database
-        .rename_column(&rig.table, "note", "remark")
-        .expect("not captured");
-    rig.database
-        .rename_table(&rig.table, "renamed")
-        .expect("allowed");
+    let instance = rig.database.enable_table(&rig.table, options).expect("allowed");
+    rig.database.rename_column(&rig.table, "note", "remark").expect("not captured");
+    rig.database.rename_table(&rig.table, "renamed").expect("allowed");
     assert_eq!(rig.database.ddl_history(&instance), Ok(vec![]));
     let listed = rig.source.instances(&TableRef::Instance(instance)).await;
     assert_eq!(listed.expect("listed")[0].table, table("renamed"));
@@ -148,15 +113,10 @@ async fn a_schema_change_has_its_own_position_that_is_no_commit_and_whole_minute
     let (rig, instance) = Rig::captured();
     let before = rig.insert(1, 1);
     rig.advance(90);
-    rig.database
-        .drop_column(&rig.table, "note")
-        .expect("no key");
+    rig.database.drop_column(&rig.table, "note").expect("no key");
     let after = rig.transact(|tx| tx.insert(&rig.table, vec![2.into(), 2.into()]));
-    let changes = rig
-        .source
-        .schema_changes(&instance, range(before.lsn, after.lsn))
-        .await
-        .expect("answers");
+    let changes =
+        rig.source.schema_changes(&instance, range(before.lsn, after.lsn)).await.expect("answers");
     assert_eq!(changes.len(), 1);
     assert!(changes[0].at > before.lsn.into() && changes[0].at < after.lsn.into());
     let time = rig.source.commit_time(changes[0].at).await;
@@ -164,10 +124,7 @@ async fn a_schema_change_has_its_own_position_that_is_no_commit_and_whole_minute
     assert_eq!(changes[0].time, Some(before.time), "the last commit's");
     let entry = &rig.database.ddl_history(&instance).expect("known")[0];
     assert_eq!(entry.time.as_ticks() % (60 * 300), 0);
-    let nothing = rig
-        .source
-        .schema_changes(&instance, range(after.lsn, after.lsn))
-        .await;
+    let nothing = rig.source.schema_changes(&instance, range(after.lsn, after.lsn)).await;
     assert_eq!(nothing.expect("answers"), []);
 }
 
@@ -176,9 +133,7 @@ async fn a_schema_change_is_visible_once_the_high_position_has_passed_it() {
     let rig = Rig::new();
     let instance = rig.enable("dbo_t");
     rig.database.set_capture(CaptureSchedule::Manual);
-    rig.database
-        .drop_column(&rig.table, "note")
-        .expect("no key");
+    rig.database.drop_column(&rig.table, "note").expect("no key");
     rig.transact(|tx| tx.insert(&rig.table, vec![1.into(), 1.into()]));
     while rig.database.capture_next(1) > 0 {
         let high = rig.high().await.expect("the enable");
@@ -192,10 +147,9 @@ async fn a_schema_change_is_visible_once_the_high_position_has_passed_it() {
 #[tokio::test]
 async fn an_index_over_nullable_or_uncaptured_columns_is_refused() {
     let rig = Rig::new();
-    for options in [
-        EnableOptions::named("a").index(&["v"]),
-        EnableOptions::named("b").columns(&["v", "note"]),
-    ] {
+    for options in
+        [EnableOptions::named("a").index(&["v"]), EnableOptions::named("b").columns(&["v", "note"])]
+    {
         let error = rig.database.enable_table(&rig.table, options);
         assert_eq!(error.expect_err("refused").number, 22942);
     }

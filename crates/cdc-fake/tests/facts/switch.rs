@@ -17,10 +17,7 @@ async fn an_instance_is_listed_with_its_start_before_capture_has_reached_it() {
     rig.enable("first");
     rig.advance(60);
     let second = rig.enable("second");
-    let listed = rig
-        .source
-        .instances(&TableRef::Table(rig.table.clone()))
-        .await;
+    let listed = rig.source.instances(&TableRef::Table(rig.table.clone())).await;
     let listed = listed.expect("listed");
     let names: Vec<_> = listed.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["first", "second"], "oldest first");
@@ -80,9 +77,7 @@ async fn a_third_instance_is_refused() {
     let rig = Rig::new();
     rig.enable("first");
     rig.enable("second");
-    let third = rig
-        .database
-        .enable_table(&rig.table, EnableOptions::named("third"));
+    let third = rig.database.enable_table(&rig.table, EnableOptions::named("third"));
     assert_eq!(third.expect_err("refused").number, 22962);
 }
 
@@ -132,10 +127,8 @@ async fn under_a_random_writer_both_instances_agree_from_the_second_start_on() {
         let pause = std::time::Duration::from_secs(10);
         workload.run(&rig.database, 30, pause).expect("runs");
         let table = workload.tables()[0].clone();
-        let newer = rig
-            .database
-            .enable_table(&table, EnableOptions::named("newer"))
-            .expect("second");
+        let newer =
+            rig.database.enable_table(&table, EnableOptions::named("newer")).expect("second");
         let start = rig.database.instance(&newer).expect("known").start;
         workload.run(&rig.database, 30, pause).expect("runs");
         let identities = |name| -> BTreeSet<_> {
@@ -157,18 +150,12 @@ async fn names_match_exactly_or_else_ignoring_case_when_only_one_does() {
         let reference = TableRef::Instance(InstanceName::new(name));
         async move { source.instances(&reference).await }
     };
-    assert_eq!(
-        by_name("DBO_T").await.expect("one fits")[0].name.as_str(),
-        "dbo_t"
-    );
+    assert_eq!(by_name("DBO_T").await.expect("one fits")[0].name.as_str(), "dbo_t");
     let error = by_name("dbo_tt").await.expect_err("unknown");
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.advice().contains("dbo_t"), "{}", error.advice());
     assert_eq!(
-        rig.source
-            .low(&[InstanceName::new("missing")])
-            .await
-            .expect("answers"),
+        rig.source.low(&[InstanceName::new("missing")]).await.expect("answers"),
         [Bound::Zero]
     );
 }

@@ -29,11 +29,7 @@ fn int(tuple: &KeyTuple) -> i32 {
 }
 
 async fn ids(rig: &Rig, key: &[String], range: KeyRange, batch_rows: usize) -> Vec<i32> {
-    let columns = rig
-        .database
-        .instance(&rig.enable_once())
-        .expect("known")
-        .columns;
+    let columns = rig.database.instance(&rig.enable_once()).expect("known").columns;
     let request = RowRequest {
         table: rig.table.clone(),
         columns: columns[..1].to_vec(),
@@ -44,13 +40,9 @@ async fn ids(rig: &Rig, key: &[String], range: KeyRange, batch_rows: usize) -> V
     let stream = rig.source.rows(request).await.expect("opens");
     let batches: Vec<_> = stream.try_collect().await.expect("read");
     assert!(batches.iter().all(|batch| batch.num_rows() <= batch_rows));
-    let ids = batches.iter().flat_map(|batch| {
-        batch
-            .column(0)
-            .as_primitive::<Int32Type>()
-            .values()
-            .to_vec()
-    });
+    let ids = batches
+        .iter()
+        .flat_map(|batch| batch.column(0).as_primitive::<Int32Type>().values().to_vec());
     ids.collect()
 }
 
@@ -68,12 +60,8 @@ impl Rig {
 async fn the_extent_is_the_least_and_the_greatest_key_and_nothing_for_an_empty_table() {
     let rig = filled(10);
     let key = names(&["id"]);
-    let (first, last) = rig
-        .source
-        .key_extent(&rig.table, &key)
-        .await
-        .expect("answers")
-        .expect("rows");
+    let (first, last) =
+        rig.source.key_extent(&rig.table, &key).await.expect("answers").expect("rows");
     assert_eq!((int(&first), int(&last)), (0, 18));
     let empty = Rig::new();
     let extent = empty.source.key_extent(&empty.table, &key).await;
@@ -86,11 +74,8 @@ async fn bounds_cut_a_table_into_disjoint_ranges_that_hold_every_row() {
     for key in [names(&["id"]), names(&["v", "id"]), names(&["v"])] {
         let mut ranges = Vec::new();
         let mut open = KeyRange::default();
-        while let Some(bound) = rig
-            .source
-            .key_bound(&rig.table, &key, &open, 10)
-            .await
-            .expect("answers")
+        while let Some(bound) =
+            rig.source.key_bound(&rig.table, &key, &open, 10).await.expect("answers")
         {
             if open.from.as_ref() == Some(&bound) {
                 // More rows than asked for share one key: only a key that is not unique.
@@ -105,21 +90,13 @@ async fn bounds_cut_a_table_into_disjoint_ranges_that_hold_every_row() {
         ranges.push(open);
         let mut all = Vec::new();
         for range in ranges {
-            let counted = rig
-                .source
-                .count(&rig.table, &key, &range)
-                .await
-                .expect("answers");
+            let counted = rig.source.count(&rig.table, &key, &range).await.expect("answers");
             let read = ids(&rig, &key, range, 4).await;
             assert_eq!(usize::try_from(counted).expect("small"), read.len());
             all.extend(read);
         }
         all.sort_unstable();
-        assert_eq!(
-            all,
-            (0..103).map(|id| id * 2).collect::<Vec<_>>(),
-            "{key:?}"
-        );
+        assert_eq!(all, (0..103).map(|id| id * 2).collect::<Vec<_>>(), "{key:?}");
     }
 }
 
@@ -129,18 +106,9 @@ async fn a_bound_leaves_exactly_the_rows_asked_for_below_it() {
     let key = names(&["id"]);
     let all = KeyRange::default();
     let bound = |rows| {
-        let (source, table, key, all) = (
-            rig.source.clone(),
-            rig.table.clone(),
-            key.clone(),
-            all.clone(),
-        );
-        async move {
-            source
-                .key_bound(&table, &key, &all, rows)
-                .await
-                .expect("answers")
-        }
+        let (source, table, key, all) =
+            (rig.source.clone(), rig.table.clone(), key.clone(), all.clone());
+        async move { source.key_bound(&table, &key, &all, rows).await.expect("answers") }
     };
     assert_eq!(int(&bound(10).await.expect("more rows")), 20);
     assert_eq!(int(&bound(24).await.expect("more rows")), 48);
@@ -155,22 +123,13 @@ async fn an_inverted_or_empty_range_holds_nothing() {
         let (source, table, key) = (rig.source.clone(), rig.table.clone(), key.clone());
         async move {
             let range = KeyRange::default();
-            source
-                .key_bound(&table, &key, &range, rows)
-                .await
-                .expect("answers")
+            source.key_bound(&table, &key, &range, rows).await.expect("answers")
         }
     };
     let (low, high) = (bound(2).await, bound(5).await);
     for (from, to) in [(high.clone(), low), (high.clone(), high)] {
         let range = KeyRange { from, to };
-        assert_eq!(
-            rig.source
-                .count(&rig.table, &key, &range)
-                .await
-                .expect("answers"),
-            0
-        );
+        assert_eq!(rig.source.count(&rig.table, &key, &range).await.expect("answers"), 0);
         assert_eq!(ids(&rig, &key, range, 4).await, [0; 0]);
     }
 }
@@ -183,20 +142,13 @@ async fn an_uncommitted_row_is_not_read() {
     open.delete(&rig.table, &[0.into()]).expect("there");
     assert_eq!(rig.database.row_count(&rig.table), Ok(3));
     open.commit().expect("committed");
-    assert_eq!(
-        ids(&rig, &names(&["id"]), KeyRange::default(), 10).await,
-        [2, 4, 99]
-    );
+    assert_eq!(ids(&rig, &names(&["id"]), KeyRange::default(), 10).await, [2, 4, 99]);
 }
 
 #[tokio::test]
 async fn rows_changed_in_the_middle_of_a_read_are_read_as_they_are_then() {
     let rig = filled(6);
-    let columns = rig
-        .database
-        .instance(&rig.enable_once())
-        .expect("known")
-        .columns;
+    let columns = rig.database.instance(&rig.enable_once()).expect("known").columns;
     let request = RowRequest {
         table: rig.table.clone(),
         columns,
@@ -207,15 +159,14 @@ async fn rows_changed_in_the_middle_of_a_read_are_read_as_they_are_then() {
     let mut stream = rig.source.rows(request).await.expect("opens");
     stream.next().await.expect("a batch").expect("no error");
     let name = rig.table.clone();
-    rig.database
-        .on_next(Call::RowBatch, Side::Before, move |database| {
-            let outcome = database.transact(|tx| {
-                tx.update(&name, &[6.into()], &[("v", 77.into())])?;
-                tx.delete(&name, &[8.into()])?;
-                Ok(())
-            });
-            outcome.expect("committed");
+    rig.database.on_next(Call::RowBatch, Side::Before, move |database| {
+        let outcome = database.transact(|tx| {
+            tx.update(&name, &[6.into()], &[("v", 77.into())])?;
+            tx.delete(&name, &[8.into()])?;
+            Ok(())
         });
+        outcome.expect("committed");
+    });
     let batch = stream.next().await.expect("a batch").expect("no error");
     assert_eq!(batch.column(1).as_primitive::<Int32Type>().value(0), 77);
     assert_eq!(batch.num_rows(), 2);
@@ -227,26 +178,11 @@ async fn unknown_tables_unknown_columns_and_keys_without_order_are_refused() {
     let rig = filled(1);
     let kind = |table: TableName, key: Vec<String>| {
         let source = rig.source.clone();
-        async move {
-            source
-                .key_extent(&table, &key)
-                .await
-                .expect_err("refused")
-                .kind()
-        }
+        async move { source.key_extent(&table, &key).await.expect_err("refused").kind() }
     };
-    assert_eq!(
-        kind(table("missing"), names(&["id"])).await,
-        ErrorKind::Config
-    );
-    assert_eq!(
-        kind(rig.table.clone(), names(&["missing"])).await,
-        ErrorKind::Config
-    );
-    assert_eq!(
-        kind(rig.table.clone(), names(&["note"])).await,
-        ErrorKind::Unsupported
-    );
+    assert_eq!(kind(table("missing"), names(&["id"])).await, ErrorKind::Config);
+    assert_eq!(kind(rig.table.clone(), names(&["missing"])).await, ErrorKind::Config);
+    assert_eq!(kind(rig.table.clone(), names(&["note"])).await, ErrorKind::Unsupported);
     assert_eq!(kind(rig.table.clone(), Vec::new()).await, ErrorKind::Config);
 }
 
@@ -255,9 +191,7 @@ async fn a_computed_column_has_its_value_in_the_table() {
     let rig = Rig::new();
     let mut workload = Workload::new(1, WorkloadShape::default());
     let instances = workload.create(&rig.database).expect("new tables");
-    workload
-        .run(&rig.database, 20, std::time::Duration::ZERO)
-        .expect("runs");
+    workload.run(&rig.database, 20, std::time::Duration::ZERO).expect("runs");
     let columns = rig.database.instance(&instances[0]).expect("known").columns;
     let request = RowRequest {
         table: workload.tables()[0].clone(),
@@ -289,13 +223,8 @@ async fn four_hundred_thousand_rows_load_capture_and_read_in_seconds() {
         };
         definition = definition.nullable(&format!("c{number}"), sql_type);
     }
-    rig.database
-        .create_table(definition.primary_key(&["id"]))
-        .expect("new");
-    let instance = rig
-        .database
-        .enable_table(&wide, EnableOptions::default())
-        .expect("allowed");
+    rig.database.create_table(definition.primary_key(&["id"])).expect("new");
+    let instance = rig.database.enable_table(&wide, EnableOptions::default()).expect("allowed");
     let text = Value::text("some text");
     let mut first = None;
     let mut last = None;
@@ -315,17 +244,10 @@ async fn four_hundred_thousand_rows_load_capture_and_read_in_seconds() {
         first = first.or(Some(commit.lsn));
         last = Some(commit.lsn);
     }
-    let request = rig
-        .request(
-            &instance,
-            first.expect("committed"),
-            last.expect("committed"),
-            10_000,
-        )
-        .await;
-    let mut stream = cdc_core::port::ChangeReader::changes(&rig.source, request)
-        .await
-        .expect("opens");
+    let request =
+        rig.request(&instance, first.expect("committed"), last.expect("committed"), 10_000).await;
+    let mut stream =
+        cdc_core::port::ChangeReader::changes(&rig.source, request).await.expect("opens");
     let mut rows = 0;
     while let Some(batch) = stream.next().await {
         rows += batch.expect("no error").num_rows();

@@ -72,32 +72,22 @@ async fn a_hook_lands_a_commit_between_planning_and_reading() {
     let first = rig.insert(1, 0);
     let high = rig.high().await.expect("entries");
     let table = rig.table.clone();
-    rig.database
-        .on_next(Call::HasChanges, Side::After, move |database| {
-            database
-                .transact(|tx| tx.insert(&table, crate::rig::row(2, 0)))
-                .expect("committed");
-        });
+    rig.database.on_next(Call::HasChanges, Side::After, move |database| {
+        database.transact(|tx| tx.insert(&table, crate::rig::row(2, 0))).expect("committed");
+    });
     let ranges = [(instance.clone(), range(high.increment(), high.increment()))];
     let any = rig.source.has_changes(&ranges).await.expect("answers");
     assert_eq!(any, [false]);
     assert!(rig.high().await > Some(high));
     let read = rig.read(&instance, first.lsn, high, 10).await;
-    assert_eq!(
-        count(&read.expect("read")),
-        1,
-        "the planned range is unchanged"
-    );
+    assert_eq!(count(&read.expect("read")), 1, "the planned range is unchanged");
 }
 
 #[tokio::test]
 async fn a_seeded_plan_gives_the_same_trouble_for_the_same_seed() {
     let outcomes = |seed| {
         let (rig, _) = Rig::captured();
-        rig.database.set_fault_plan(Some(FaultPlan {
-            fail: 0.5,
-            ..FaultPlan::new(seed)
-        }));
+        rig.database.set_fault_plan(Some(FaultPlan { fail: 0.5, ..FaultPlan::new(seed) }));
         async move {
             let mut outcomes = Vec::new();
             for _ in 0..64 {
@@ -124,22 +114,15 @@ async fn a_restore_brings_back_an_earlier_point_and_the_log_goes_on_from_there()
     rig.insert(3, 3);
     let saved = rig.high().await.expect("entries");
     let mut open = rig.database.begin();
-    open.insert(&rig.table, crate::rig::row(9, 9))
-        .expect("new key");
+    open.insert(&rig.table, crate::rig::row(9, 9)).expect("new key");
     rig.advance(3600);
     rig.database.restore(&backup);
     assert!(open.commit().is_err(), "open transactions are gone");
-    assert!(
-        rig.high().await < Some(saved),
-        "a saved position is ahead of the log"
-    );
+    assert!(rig.high().await < Some(saved), "a saved position is ahead of the log");
     assert_eq!(rig.database.row_count(&rig.table), Ok(1));
     assert_ne!(rig.database.lineage(), lineage);
     let new = rig.insert(7, 7);
-    assert_eq!(
-        new.lsn, lost.lsn,
-        "the log hands out the same positions again"
-    );
+    assert_eq!(new.lsn, lost.lsn, "the log hands out the same positions again");
     assert_eq!(rig.operations(&instance), [2, 2]);
     let time = rig.source.commit_time(Position::from(new.lsn)).await;
     assert_eq!(time.expect("answers"), Some(new.time));
@@ -150,15 +133,11 @@ async fn a_row_that_an_open_transaction_wrote_is_locked_for_others() {
     let (rig, instance) = Rig::captured();
     rig.insert(1, 0);
     let mut first = rig.database.begin();
-    first
-        .update(&rig.table, &[1.into()], &[("v", 1.into())])
-        .expect("free");
+    first.update(&rig.table, &[1.into()], &[("v", 1.into())]).expect("free");
     let mut second = rig.database.begin();
     let blocked = second.update(&rig.table, &[1.into()], &[("v", 2.into())]);
     assert_eq!(blocked.expect_err("locked").number, 1222);
-    second
-        .insert(&rig.table, crate::rig::row(2, 0))
-        .expect("another row");
+    second.insert(&rig.table, crate::rig::row(2, 0)).expect("another row");
     second.commit().expect("committed");
     first.commit().expect("committed");
     assert_eq!(rig.operations(&instance), [2, 2, 3, 4]);
@@ -173,11 +152,7 @@ async fn a_refused_statement_leaves_nothing_and_its_transaction_open() {
         let rows = vec![crate::rig::row(2, 0), crate::rig::row(5, 0)];
         let refused = tx.insert_many(&rig.table, rows);
         assert_eq!(refused.expect_err("taken").number, 2627);
-        let twice = vec![
-            crate::rig::row(8, 0),
-            crate::rig::row(3, 0),
-            crate::rig::row(8, 0),
-        ];
+        let twice = vec![crate::rig::row(8, 0), crate::rig::row(3, 0), crate::rig::row(8, 0)];
         assert!(tx.insert_many(&rig.table, twice).is_err());
         let moved = tx.update_where(&rig.table, |row| row.int("id") == 1, |row| row.set("id", 5));
         assert_eq!(moved.expect_err("taken").number, 2627);

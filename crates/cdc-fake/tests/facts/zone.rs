@@ -26,10 +26,7 @@ async fn in_a_fall_back_times_go_back_in_lsn_order() {
     }
     let mapping = rig.database.mapping();
     assert!(mapping.windows(2).all(|pair| pair[0].lsn < pair[1].lsn));
-    let back: Vec<_> = mapping
-        .windows(2)
-        .filter(|pair| pair[1].time < pair[0].time)
-        .collect();
+    let back: Vec<_> = mapping.windows(2).filter(|pair| pair[1].time < pair[0].time).collect();
     assert_eq!(back.len(), 1);
     assert_eq!(back[0][1].moment, at("2026-11-01T06:00:00Z"));
 }
@@ -105,10 +102,8 @@ async fn a_moment_maps_to_the_last_commit_before_it_and_never_to_a_later_one() {
             let found = rig.source.position_at(moment).await.expect("answers");
             let found = Lsn::try_from(found.expect("not before the first")).expect("an lsn");
             assert!(found <= commit.lsn);
-            let missed = commits
-                .iter()
-                .filter(|other| found < other.lsn && other.lsn <= commit.lsn)
-                .count();
+            let missed =
+                commits.iter().filter(|other| found < other.lsn && other.lsn <= commit.lsn).count();
             assert!(missed <= 60, "{missed} commits at {}", commit.time);
             if zone == Zone::UTC {
                 assert_eq!(found, commit.lsn);
