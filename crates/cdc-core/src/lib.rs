@@ -30,5 +30,8 @@ pub use mark::Mark;
 pub use position::{ClosedRange, Epoch, Position};
 pub use sql_type::{Length, SqlType};
 pub use table::{CaptureInstance, Column, InstanceName, TableName, TableRef, TableSpec};
-pub use time::{ServerTime, Timestamp};
+pub use time::{
+    ClockDoubts, CommitClock, ORDER_SLACK_MICROS, ServerTime, ServerZone, Timestamp, lookback,
+    lookup_argument,
+};
 pub use verdict::{Granularity, Verdict};
