@@ -171,10 +171,11 @@ fn storage(
             (key, Ok(Secret::new(text)))
         };
         match value {
-            Ok(value) if options.insert(name.to_owned(), value).is_some() => {
-                section.wrong(key, format!("{name} is given twice"));
+            Ok(value) => {
+                if options.insert(name.to_owned(), value).is_some() {
+                    section.wrong(key, format!("{name} is given twice"));
+                }
             }
-            Ok(_) => {}
             Err(message) => section.wrong(key, message),
         }
     }

@@ -1,1 +1,3 @@
+//! The binary `cdc`.
+
 fn main() {}
