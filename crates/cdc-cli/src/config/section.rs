@@ -28,7 +28,7 @@ impl<'a> Section<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// The keys that are in the file, in its order, with their values.
+    /// The keys that are in the file, by name, with their values.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         self.table.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
     }

@@ -164,9 +164,9 @@ fn a_secret_that_is_not_there_is_named_by_its_variable_or_file() {
         "target.storage.azure_storage_account_key: a secret must not stand in the file; give \
          azure_storage_account_key_env = \"NAME\" of an environment variable, or \
          azure_storage_account_key_file = \"PATH\" of a file that holds it",
+        "target.storage.aws_secret_access_key_env: the environment variable NOT_SET is not set",
         "target.storage.aws_session_token_file: the file /etc/cdc/no/such/file cannot be read: \
          entity not found",
-        "target.storage.aws_secret_access_key_env: the environment variable NOT_SET is not set",
     ]);
 }
 

@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use cdc_core::{Error, ErrorKind, Lsn};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -67,8 +67,6 @@ async fn get(address: SocketAddr, head: &str) -> String {
     answer
 }
 
-use std::net::SocketAddr;
-
 #[tokio::test]
 async fn a_scrape_over_a_socket_tells_what_the_run_told() {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -107,7 +105,7 @@ async fn every_metric_that_is_named_is_registered() {
     let text = told().text().expect("formats");
     for (name, help) in name::ALL {
         let stem = name.strip_suffix("_total").unwrap_or(name);
-        assert!(text.contains(&format!("# HELP {stem} {help}")), "{name}\n{text}");
+        assert!(text.contains(&format!("# HELP {stem} {help}.\n")), "{name}\n{text}");
     }
 }
 

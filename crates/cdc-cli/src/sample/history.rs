@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use cdc_core::{Result, Timestamp};
 use cdc_fake::{FakeDatabase, RowEdit, RowView, SqlResult, Transaction, Value};
-use rand::{Rng, SeedableRng, seq::SliceRandom};
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
@@ -23,10 +23,8 @@ const HOUR: i64 = 60 * MINUTE;
 const FALL_BACK: i64 = 1_383_454_800 * SECOND;
 /// Most rows that one transaction inserts, as an application that loads in pages does.
 const ROWS_A_TRANSACTION: usize = 200;
-/// The large transaction changes flights of this long before the repeated hour ...
+/// The large transaction changes flights since this long before the repeated hour.
 const LARGE_FROM: i64 = FALL_BACK - 10 * 24 * HOUR;
-/// ... to this long, so that it holds no row that the short ones beside it want.
-const LARGE_TO: i64 = FALL_BACK - 30 * HOUR;
 /// Flights that the live workload still changes: about half a day.
 const RECENT: usize = 500;
 
@@ -71,6 +69,7 @@ impl History {
             recent: VecDeque::new(),
             steps: Vec::new(),
             workload: config.workload,
+            fallen_back: false,
         };
         writer.load_references(tables, first - HOUR);
         let mut hour = Vec::new();
@@ -82,9 +81,7 @@ impl History {
                 writer.live_hour(std::mem::take(&mut hour), at);
             }
         }
-        if config.workload {
-            writer.fall_back();
-        }
+        writer.fall_back();
         let mut steps = writer.steps;
         // Stable: what was written first at one moment happens first.
         steps.sort_by_key(|step| step.at);
@@ -147,6 +144,8 @@ struct Writer {
     recent: VecDeque<Vec<Value>>,
     steps: Vec<Step>,
     workload: bool,
+    /// The repeated hour is written.
+    fallen_back: bool,
 }
 
 impl Writer {
@@ -175,6 +174,9 @@ impl Writer {
 
     /// The flights of one hour, and what changes in it.
     fn live_hour(&mut self, rows: Vec<Vec<Value>>, hour: i64) {
+        if hour >= FALL_BACK {
+            self.fall_back();
+        }
         let keys: Vec<Vec<Value>> = rows.iter().map(|row| key_of(row)).collect();
         let mut at = hour;
         for rows in chunks(rows) {
@@ -185,8 +187,7 @@ impl Writer {
         if !self.workload {
             return;
         }
-        let near_fall_back = (FALL_BACK..FALL_BACK + 2 * HOUR).contains(&hour);
-        let changes = if near_fall_back { 0 } else { keys.len() / 4 };
+        let changes = keys.len() / 4;
         self.recent.extend(keys);
         while self.recent.len() > RECENT {
             self.recent.pop_front();
@@ -223,7 +224,7 @@ impl Writer {
                 });
             }
             14..18 => {
-                let planes = super::table::TABLES[2].table_name();
+                let planes = TABLES[2].table_name();
                 let share = self.random.random_range(0..97);
                 self.step(at, 0, move |open| {
                     let some = |row: &RowView<'_>| row.int("seats") % 97 == share;
@@ -250,11 +251,15 @@ impl Writer {
     }
 
     /// Two hours of commits while the clock shows 01:00 to 02:00 twice, and one large transaction
-    /// from the first pass to the second.
+    /// from the first pass to the second. It changes odd flight numbers, the short ones even
+    /// ones: none waits for a lock of the other.
     fn fall_back(&mut self) {
-        let mut keys: Vec<_> = self.recent_before(FALL_BACK);
-        keys.shuffle(&mut self.random);
-        self.recent = keys.into();
+        if self.fallen_back || !self.workload {
+            return;
+        }
+        self.fallen_back = true;
+        let even = |key: &Vec<Value>| key.get(4).and_then(Value::as_int).is_some_and(|n| n % 2 == 0);
+        self.recent.retain(even);
         for second in (0..2 * 3_600).step_by(75) {
             self.change(FALL_BACK + second * SECOND);
         }
@@ -273,10 +278,6 @@ impl Writer {
             self.steps.push(Step { at, work, flights: 0 });
         }
     }
-
-    fn recent_before(&self, _moment: i64) -> Vec<Vec<Value>> {
-        self.recent.iter().cloned().collect()
-    }
 }
 
 /// What the large transaction does: every flight of more than a week, in two statements, and
@@ -285,7 +286,7 @@ fn change_many(transaction: &mut Transaction) -> SqlResult<()> {
     let name = FLIGHTS.table_name();
     let old = |row: &RowView<'_>| {
         let hour = row.get("time_hour").micros().unwrap_or(0);
-        (LARGE_FROM..LARGE_TO).contains(&hour)
+        (LARGE_FROM..FALL_BACK).contains(&hour) && row.int("flight") % 2 == 1
     };
     let shift = |column: &'static str| {
         move |row: &mut RowEdit<'_>| match row.view().get(column).as_int() {

@@ -22,7 +22,7 @@ const fn text(length: u16) -> SqlType {
 }
 
 /// Flights that departed New York. A flight number departs at most once a day from an airport.
-pub(crate) const FLIGHTS: SampleTable = SampleTable {
+pub(crate) static FLIGHTS: SampleTable = SampleTable {
     name: "flights",
     key: &["year", "month", "day", "carrier", "flight", "origin"],
     columns: &[
@@ -49,7 +49,7 @@ pub(crate) const FLIGHTS: SampleTable = SampleTable {
 };
 
 /// The tables, those that others refer to first.
-pub(crate) const TABLES: [&SampleTable; 4] = [
+pub(crate) static TABLES: [&SampleTable; 4] = [
     &SampleTable {
         name: "airlines",
         key: &["carrier"],

@@ -1,0 +1,265 @@
+//! Rows in the exact form of a table's data files.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use arrow_array::{
+    Array, ArrayRef, Decimal128Array, FixedSizeBinaryArray, Int32Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, builder::StringBuilder, new_null_array,
+};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{ArrowError, DataType, FieldRef};
+use cdc_core::{
+    Error, ErrorKind, Origin, Result, Stamp, TableBatch, Timestamp,
+    change::{ChangeColumns, field},
+    table::RESERVED_COLUMNS,
+};
+
+use crate::{
+    log::Layout,
+    schema::{fits, spelled},
+};
+
+/// `batch` with the columns of `layout`, matched by name ignoring case, cast to their types.
+///
+/// `sequence` is the number of the batch the rows will be committed in.
+pub(crate) fn align(
+    table: &str,
+    layout: &Layout,
+    batch: &TableBatch,
+    sequence: u64,
+) -> Result<RecordBatch> {
+    let rows = batch.records.num_rows();
+    let own = match batch.origin {
+        Origin::Changes => OwnColumns::of_changes(table, &batch.records, sequence)?,
+        Origin::Snapshot(stamp) => OwnColumns::of_snapshot(rows, stamp, stamp.position, None),
+        Origin::Chunk {
+            snapshot,
+            stamp,
+            index,
+        } => OwnColumns::of_snapshot(rows, stamp, snapshot, Some(index)),
+    };
+    let instance = constant(rows, Some(batch.instance.as_str()));
+    let first = match batch.origin {
+        Origin::Changes => field::COUNT,
+        Origin::Snapshot(_) | Origin::Chunk { .. } => 0,
+    };
+    let captured = Captured::of(table, &batch.records, first, layout)?;
+    let mut columns = Vec::with_capacity(layout.logical.fields().len());
+    for (logical, physical) in layout.logical.fields().iter().zip(layout.physical.fields()) {
+        let array = match logical.name().as_str() {
+            "_capture_instance" => Arc::clone(&instance),
+            name => match own.get(name) {
+                Some(array) => array,
+                None => captured.get(table, logical, rows)?,
+            },
+        };
+        // A library column of another type is somebody's rewrite of the table.
+        if array.data_type() != physical.data_type() {
+            return Err(wrong_type(table, logical, array.data_type()));
+        }
+        columns.push(array);
+    }
+    RecordBatch::try_new(Arc::clone(&layout.physical), columns).map_err(|error| {
+        Error::new(
+            ErrorKind::InvalidData,
+            "rows do not fit the target's columns",
+        )
+        .with("table", table)
+        .caused_by(match error {
+            // Other texts may hold values.
+            ArrowError::InvalidArgumentError(text) => text,
+            _ => "arrow".into(),
+        })
+    })
+}
+
+/// The columns that the library fills.
+struct OwnColumns {
+    columns: Vec<(&'static str, ArrayRef)>,
+}
+
+impl OwnColumns {
+    fn of_changes(table: &str, records: &RecordBatch, sequence: u64) -> Result<Self> {
+        let changes = ChangeColumns::of(records)?;
+        let rows = changes.len();
+        let number = i32::try_from(sequence).map_err(|_| {
+            Error::new(
+                ErrorKind::Unsupported,
+                "the batch's number does not fit _batch_id",
+            )
+            .with("table", table)
+            .with("batch", sequence)
+            .remedy("load the table into a new target; its batches count from 1 again")
+        })?;
+        Ok(Self {
+            columns: vec![
+                ("_start_lsn", Arc::new(hex(changes.commits))),
+                ("_seqval", Arc::new(hex(changes.sequences))),
+                ("_operation", Arc::new(changes.operations.clone())),
+                ("_command_id", Arc::new(changes.commands.clone())),
+                ("_commit_ts", Arc::new(changes.times.clone())),
+                ("_batch_id", Arc::new(Int32Array::from_value(number, rows))),
+                ("_snapshot", constant(rows, None)),
+                ("_chunk", new_null_array(&DataType::Int32, rows)),
+            ],
+        })
+    }
+
+    fn of_snapshot(
+        rows: usize,
+        stamp: Stamp,
+        snapshot: cdc_core::Position,
+        chunk: Option<i32>,
+    ) -> Self {
+        let time = stamp.commit_time.map(Timestamp::as_micros);
+        let time: TimestampMicrosecondArray = std::iter::repeat_n(time, rows).collect();
+        let chunk: Int32Array = std::iter::repeat_n(chunk, rows).collect();
+        Self {
+            columns: vec![
+                (
+                    "_start_lsn",
+                    constant(rows, Some(&stamp.position.to_string())),
+                ),
+                ("_seqval", constant(rows, None)),
+                ("_operation", Arc::new(Int32Array::from_value(0, rows))),
+                ("_command_id", new_null_array(&DataType::Int32, rows)),
+                ("_commit_ts", Arc::new(time)),
+                ("_batch_id", new_null_array(&DataType::Int32, rows)),
+                ("_snapshot", constant(rows, Some(&snapshot.to_string()))),
+                ("_chunk", Arc::new(chunk)),
+            ],
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<ArrayRef> {
+        let found = self.columns.iter().find(|(own, _)| *own == name);
+        found.map(|(_, array)| Arc::clone(array))
+    }
+}
+
+/// The captured columns of a batch by folded name.
+struct Captured<'a> {
+    columns: Vec<(String, &'a ArrayRef)>,
+}
+
+impl<'a> Captured<'a> {
+    fn of(table: &str, records: &'a RecordBatch, first: usize, layout: &Layout) -> Result<Self> {
+        let known: std::collections::HashSet<_> = layout
+            .logical
+            .fields()
+            .iter()
+            .map(|field| field.name().to_lowercase())
+            .collect();
+        let mut columns: Vec<(String, &ArrayRef)> = Vec::with_capacity(records.num_columns());
+        let schema = records.schema_ref();
+        for (field, array) in schema.fields().iter().zip(records.columns()).skip(first) {
+            let folded = field.name().to_lowercase();
+            let fault = if RESERVED_COLUMNS.contains(&folded.as_str()) {
+                (
+                    ErrorKind::InvalidData,
+                    "column bears a name that bronze uses itself",
+                )
+            } else if columns.iter().any(|(other, _)| *other == folded) {
+                (ErrorKind::InvalidData, "two columns differ only in case")
+            } else if known.contains(&folded) {
+                columns.push((folded, array));
+                continue;
+            } else {
+                (
+                    ErrorKind::SchemaChanged,
+                    "the target lacks a column of the rows",
+                )
+            };
+            return Err(Error::new(fault.0, fault.1)
+                .with("table", table)
+                .with("column", field.name()));
+        }
+        Ok(Self { columns })
+    }
+
+    fn get(&self, table: &str, field: &FieldRef, rows: usize) -> Result<ArrayRef> {
+        let folded = field.name().to_lowercase();
+        let Some((_, array)) = self.columns.iter().find(|(name, _)| *name == folded) else {
+            return Ok(new_null_array(field.data_type(), rows));
+        };
+        let (from, to) = (array.data_type(), field.data_type());
+        if !fits(from, to) {
+            return Err(wrong_type(table, field, from));
+        }
+        // The texts of arrow's errors may hold values and are left out.
+        let out_of_range = || {
+            Error::new(
+                ErrorKind::InvalidData,
+                "a value is outside its column's type",
+            )
+            .with("table", table)
+            .with("column", field.name())
+            .with("type", spelled(to))
+        };
+        let cast = if from == to {
+            Arc::clone(array)
+        } else {
+            let options = CastOptions {
+                safe: false,
+                ..CastOptions::default()
+            };
+            cast_with_options(array, to, &options).map_err(|_| out_of_range())?
+        };
+        if let (DataType::Decimal128(precision, _), Some(numbers)) =
+            (to, cast.as_any().downcast_ref::<Decimal128Array>())
+        {
+            numbers
+                .validate_decimal_precision(*precision)
+                .map_err(|_| out_of_range())?;
+        }
+        Ok(cast)
+    }
+}
+
+fn wrong_type(table: &str, field: &FieldRef, found: &DataType) -> Error {
+    Error::new(
+        ErrorKind::SchemaChanged,
+        "the target's column cannot take the rows' type",
+    )
+    .with("table", table)
+    .with("column", field.name())
+    .with("target_type", spelled(field.data_type()))
+    .with("found_type", spelled(found))
+}
+
+fn constant(rows: usize, text: Option<&str>) -> ArrayRef {
+    match text {
+        Some(text) => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(
+            text, rows,
+        ))),
+        None => new_null_array(&DataType::Utf8, rows),
+    }
+}
+
+/// Positions in their text form: `0x` and upper-case hex digits.
+fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
+    let width = usize::try_from(positions.value_length()).unwrap_or(0);
+    let digits = 2 + 2 * width;
+    let mut texts = StringBuilder::with_capacity(positions.len(), positions.len() * digits);
+    let mut text = String::with_capacity(digits);
+    let mut last: Option<&[u8]> = None;
+    for row in 0..positions.len() {
+        if positions.is_null(row) {
+            texts.append_null();
+            continue;
+        }
+        let value = positions.value(row);
+        // The rows of one commit stand together.
+        if last != Some(value) {
+            text.clear();
+            text.push_str("0x");
+            for byte in value {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{byte:02X}");
+            }
+            last = Some(value);
+        }
+        texts.append_value(&text);
+    }
+    texts.finish()
+}

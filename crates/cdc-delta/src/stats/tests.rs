@@ -1,0 +1,1 @@
+//! Every bound holds every value, whichever way a reader parses it.
