@@ -44,11 +44,7 @@ impl std::error::Error for Failure {}
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self(format!(
-            "unexpected {} error: {}",
-            error.kind(),
-            error.report()
-        ))
+        Self(format!("unexpected {} error: {}", error.kind(), error.report()))
     }
 }
 
@@ -60,11 +56,7 @@ impl From<arrow_schema::ArrowError> for Failure {
 
 /// Fails unless `held`.
 pub(crate) fn check(held: bool, rule: impl Into<String>) -> Result<(), Failure> {
-    if held {
-        Ok(())
-    } else {
-        Err(Failure::new(rule))
-    }
+    if held { Ok(()) } else { Err(Failure::new(rule)) }
 }
 
 /// Fails unless both are equal.
@@ -76,9 +68,7 @@ pub(crate) fn same<T: fmt::Debug + PartialEq>(
     if found == expected {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "{what}: expected {expected:?}, found {found:?}"
-    )))
+    Err(Failure::new(format!("{what}: expected {expected:?}, found {found:?}")))
 }
 
 /// Fails unless the call was refused with `kind`; returns the error.
@@ -94,9 +84,7 @@ pub(crate) fn refused<T>(
             error.kind(),
             error.report()
         ))),
-        Ok(_) => Err(Failure::new(format!(
-            "{what}: expected a {kind} error, found success"
-        ))),
+        Ok(_) => Err(Failure::new(format!("{what}: expected a {kind} error, found success"))),
     }
 }
 

@@ -192,10 +192,7 @@ mod tests {
     use super::*;
 
     fn row(id: i64) -> Row {
-        Row {
-            lead: None,
-            cells: [("id".to_owned(), Cell::Int(id))].into(),
-        }
+        Row { lead: None, cells: [("id".to_owned(), Cell::Int(id))].into() }
     }
 
     #[test]

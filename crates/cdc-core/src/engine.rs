@@ -59,3 +59,6 @@ impl Engine {
         self
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ pub mod batch;
 pub mod change;
 pub mod engine;
 pub mod error;
+pub mod image;
 pub mod lsn;
 pub mod mark;
 pub mod plan;
@@ -25,6 +26,7 @@ pub use batch::{
 };
 pub use engine::{Engine, RetrySettings, RunReport, Settings, StartAt, TableConfig, TableReport};
 pub use error::{Cause, Error, ErrorKind, Result, Retry};
+pub use image::Images;
 pub use lsn::{Lsn, LsnError};
 pub use mark::Mark;
 pub use position::{ClosedRange, Epoch, Position};

@@ -201,7 +201,7 @@ impl Cutter {
         }
         // Rows are charged the mean of their batch; limits are about size, not about exact bytes.
         let row_bytes = bytes.div_ceil(rows);
-        // The first row at which a limit is already reached; boundaries before it do not end the batch.
+        // The first row at which a limit is reached; boundaries before it do not end the batch.
         let by_bytes = self.bytes_left.div_ceil(row_bytes.max(1));
         let full_at = self.rows_left.min(by_bytes);
         let first = usize::try_from(full_at).unwrap_or(usize::MAX);

@@ -130,20 +130,12 @@ impl ServerTime {
     /// The reading as microseconds since 1970-01-01 00:00 on the same clock, cut to the
     /// microsecond.
     pub(crate) const fn local_micros(self) -> i64 {
-        self.0
-            .saturating_mul(10_000)
-            .div_euclid(3)
-            .saturating_sub(Self::BASE_TO_1970_MICROS)
+        self.0.saturating_mul(10_000).div_euclid(3).saturating_sub(Self::BASE_TO_1970_MICROS)
     }
 
     /// The latest reading that is not after `local` microseconds since 1970-01-01 00:00.
     pub(crate) const fn floor_local_micros(local: i64) -> Self {
-        Self(
-            local
-                .saturating_add(Self::BASE_TO_1970_MICROS)
-                .saturating_mul(3)
-                .div_euclid(10_000),
-        )
+        Self(local.saturating_add(Self::BASE_TO_1970_MICROS).saturating_mul(3).div_euclid(10_000))
     }
 
     /// 25,567 days lie between 1900-01-01 and 1970-01-01.

@@ -34,10 +34,7 @@ pub enum CaptureSchedule {
 
 impl CaptureSchedule {
     /// What the server does by default: every 5 s, without a lag.
-    pub const DEFAULT: Self = Self::Every {
-        interval: Duration::from_secs(5),
-        lag: Duration::ZERO,
-    };
+    pub const DEFAULT: Self = Self::Every { interval: Duration::from_secs(5), lag: Duration::ZERO };
 }
 
 /// The state of the capture job.
@@ -82,9 +79,7 @@ impl CaptureJob {
 
     /// The first scan at or after `moment` that has not been.
     fn scan_at(&self, moment: Timestamp, interval: i64) -> Timestamp {
-        let elapsed = moment
-            .max(self.scanned.plus_micros(1))
-            .micros_since(self.started);
+        let elapsed = moment.max(self.scanned.plus_micros(1)).micros_since(self.started);
         let scans = elapsed.saturating_add(interval - 1).div_euclid(interval);
         self.started.plus_micros(scans.saturating_mul(interval))
     }
@@ -162,9 +157,7 @@ impl DatabaseState {
         if !self.capture.running || !self.capture.exists {
             return;
         }
-        let interval = i64::try_from(interval.as_micros())
-            .unwrap_or(i64::MAX)
-            .max(1);
+        let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX).max(1);
         let lag = i64::try_from(lag.as_micros()).unwrap_or(i64::MAX);
         // Scans that find nothing to do are skipped; each round here does something.
         loop {
@@ -208,12 +201,7 @@ impl DatabaseState {
     }
 
     fn enter(&mut self, lsn: Lsn, moment: Timestamp, zone: Zone, idle: bool, scan: Timestamp) {
-        self.mapping.push(MappingEntry {
-            lsn,
-            time: zone.reading(moment),
-            moment,
-            idle,
-        });
+        self.mapping.push(MappingEntry { lsn, time: zone.reading(moment), moment, idle });
         self.capture.last_entry = scan;
     }
 
@@ -234,11 +222,9 @@ impl DatabaseState {
                     self.enter(record.lsn, record.time, self.zone, false, scan);
                 }
             }
-            LogEvent::Ddl {
-                table,
-                ref statement,
-                ref effect,
-            } => self.capture_ddl(&record, table, statement, effect),
+            LogEvent::Ddl { table, ref statement, ref effect } => {
+                self.capture_ddl(&record, table, statement, effect)
+            }
         }
         true
     }
@@ -295,16 +281,8 @@ impl DatabaseState {
                 continue;
             }
             let mut changed = false;
-            if let DdlEffect::Alter {
-                column_id,
-                from,
-                to,
-            } = effect
-            {
-                let captured = instance
-                    .columns
-                    .iter_mut()
-                    .find(|column| column.id == *column_id);
+            if let DdlEffect::Alter { column_id, from, to } = effect {
+                let captured = instance.columns.iter_mut().find(|column| column.id == *column_id);
                 if let Some(column) = captured {
                     column.sql_type = to.clone();
                     let slot = slot_of(column);
@@ -312,9 +290,7 @@ impl DatabaseState {
                     // What the table's own rows could not follow was refused at the statement;
                     // older images may still not fit and then read NULL.
                     let convert = |value: &crate::value::Value| {
-                        Ok(value
-                            .converted(from, to)
-                            .unwrap_or(crate::value::Value::Null))
+                        Ok(value.converted(from, to).unwrap_or(crate::value::Value::Null))
                     };
                     if let Err(error) = instance.convert(slot, convert) {
                         tracing::error!(%error, instance = %instance.name, "conversion failed");

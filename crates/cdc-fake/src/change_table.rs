@@ -30,9 +30,7 @@ impl FakeDatabase {
     /// 22960 for an unknown instance.
     pub fn change_rows(&self, instance: &InstanceName) -> SqlResult<Vec<ChangeRow>> {
         let state = self.state();
-        let found = state
-            .instance(instance)
-            .ok_or_else(|| unknown_instance(instance))?;
+        let found = state.instance(instance).ok_or_else(|| unknown_instance(instance))?;
         let mut rows = Vec::new();
         for entry in &found.entries {
             for operation in entry.operations() {

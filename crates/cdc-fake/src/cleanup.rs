@@ -98,20 +98,13 @@ impl FakeDatabase {
     }
 
     fn cleanup_of(&self, threshold: usize, stages: VecDeque<Stage>) -> Cleanup {
-        Cleanup {
-            database: self.clone(),
-            threshold: threshold.max(1),
-            stages,
-        }
+        Cleanup { database: self.clone(), threshold: threshold.max(1), stages }
     }
 }
 
 impl Cleanup {
     /// Does the next step; nothing when there is none.
-    #[allow(
-        clippy::should_implement_trait,
-        reason = "each step changes the server"
-    )]
+    #[allow(clippy::should_implement_trait, reason = "each step changes the server")]
     pub fn step(&mut self) -> Option<CleanupStep> {
         let mut state = self.database.state();
         loop {
@@ -183,11 +176,8 @@ impl DatabaseState {
 
     /// Removes rows of the mapping below the lowest watermark of all instances.
     fn clean_mapping(&mut self, limit: usize) -> usize {
-        let lowest = self
-            .instances
-            .values()
-            .map(|instance| instance.low.unwrap_or(instance.start))
-            .min();
+        let lowest =
+            self.instances.values().map(|instance| instance.low.unwrap_or(instance.start)).min();
         match lowest {
             Some(low) => self.mapping.remove_below(low, limit),
             None => 0,

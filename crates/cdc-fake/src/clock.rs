@@ -122,11 +122,7 @@ impl Clock for VirtualClock {
         if deadline > state.now {
             state.sleepers.insert((deadline, id), None);
         }
-        Box::pin(Sleep {
-            clock: self.clone(),
-            key: (deadline, id),
-            polls: 0,
-        })
+        Box::pin(Sleep { clock: self.clone(), key: (deadline, id), polls: 0 })
     }
 }
 
@@ -155,9 +151,7 @@ impl Future for Sleep {
             }
             context.waker().wake_by_ref();
         }
-        state
-            .sleepers
-            .insert(self.key, Some(context.waker().clone()));
+        state.sleepers.insert(self.key, Some(context.waker().clone()));
         Poll::Pending
     }
 }

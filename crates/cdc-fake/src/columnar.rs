@@ -68,11 +68,7 @@ impl ColumnBuilder {
                     .with("type", other));
             }
         };
-        Ok(Self {
-            name: column.name.clone(),
-            sql_type: column.sql_type.clone(),
-            cells,
-        })
+        Ok(Self { name: column.name.clone(), sql_type: column.sql_type.clone(), cells })
     }
 
     pub(crate) fn append(&mut self, value: &Value) -> Result<()> {
@@ -86,14 +82,10 @@ impl ColumnBuilder {
                 true
             }
             (Cells::Int16(cells), Value::Int(number)) => {
-                fit(i16::try_from(*number).ok(), |number| {
-                    cells.append_value(number)
-                })
+                fit(i16::try_from(*number).ok(), |number| cells.append_value(number))
             }
             (Cells::Int32(cells), Value::Int(number)) => {
-                fit(i32::try_from(*number).ok(), |number| {
-                    cells.append_value(number)
-                })
+                fit(i32::try_from(*number).ok(), |number| cells.append_value(number))
             }
             (Cells::Int64(cells), Value::Int(number)) => {
                 cells.append_value(*number);
@@ -200,12 +192,9 @@ pub(crate) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<Record
 /// The cell of a key column in a batch of one row.
 pub(crate) fn key_cell(batch: &RecordBatch, column: &Column) -> Result<Value> {
     let wrong = || {
-        Error::new(
-            ErrorKind::Config,
-            "key bound is not of the key column's type",
-        )
-        .with("column", &column.name)
-        .with("type", &column.sql_type)
+        Error::new(ErrorKind::Config, "key bound is not of the key column's type")
+            .with("column", &column.name)
+            .with("type", &column.sql_type)
     };
     let array = batch
         .schema_ref()
@@ -241,19 +230,16 @@ fn cell(array: &ArrayRef, sql_type: &SqlType) -> Option<Value> {
         }
         DataType::Date32 => Value::Date(array.as_primitive_opt::<Date32Type>()?.value(0)),
         DataType::Timestamp(..) => {
-            let micros = array
-                .as_primitive_opt::<TimestampMicrosecondType>()?
-                .value(0);
+            let micros = array.as_primitive_opt::<TimestampMicrosecondType>()?.value(0);
             match sql_type {
                 // Microseconds were cut from the tick: the nearest tick is the one meant.
                 T::DateTime => {
                     let wall = chrono::DateTime::from_timestamp_micros(micros)?.naive_utc();
                     Value::DateTime(ServerTime::nearest(wall))
                 }
-                T::DateTimeOffset { .. } => Value::DateTimeOffset {
-                    utc: micros.checked_mul(10)?,
-                    offset_minutes: 0,
-                },
+                T::DateTimeOffset { .. } => {
+                    Value::DateTimeOffset { utc: micros.checked_mul(10)?, offset_minutes: 0 }
+                }
                 _ => Value::DateTime2(micros.checked_mul(10)?),
             }
         }
@@ -287,26 +273,14 @@ mod tests {
             (T::BigInt, Value::Int(i64::MIN)),
             (T::Real, Value::Real(0.5)),
             (T::Float, Value::Float(-0.25)),
-            (
-                T::Decimal {
-                    precision: 38,
-                    scale: 38,
-                },
-                Value::decimal(-7),
-            ),
+            (T::Decimal { precision: 38, scale: 38 }, Value::decimal(-7)),
             (T::Money, Value::decimal(12_345)),
             (T::SmallMoney, Value::decimal(-1)),
             (T::Date, Value::Date(-1)),
             (T::DateTime, Value::DateTime(ServerTime::from_ticks(7))),
             (T::SmallDateTime, Value::DateTime2(600_000_000)),
             (T::DateTime2 { scale: 6 }, Value::DateTime2(-10)),
-            (
-                T::DateTimeOffset { scale: 6 },
-                Value::DateTimeOffset {
-                    utc: 10,
-                    offset_minutes: 0,
-                },
-            ),
+            (T::DateTimeOffset { scale: 6 }, Value::DateTimeOffset { utc: 10, offset_minutes: 0 }),
             (T::Time { scale: 7 }, Value::Time(1)),
             (T::NVarChar(Length::Max), Value::text("\u{e9}")),
             (T::UniqueIdentifier, Value::Uuid([7; 16])),
@@ -328,19 +302,14 @@ mod tests {
         let mut builder = ColumnBuilder::new(&column, 1).expect("a column form");
         builder.append(&Value::DateTime2(-1)).expect("fits");
         let array = builder.finish();
-        assert_eq!(
-            array.as_primitive::<TimestampMicrosecondType>().value(0),
-            -1
-        );
+        assert_eq!(array.as_primitive::<TimestampMicrosecondType>().value(0), -1);
     }
 
     #[test]
     fn a_value_beyond_the_asked_type_is_an_error_that_names_the_column_only() {
         let column = Column::new("c", 1, SqlType::Int, true);
         let mut builder = ColumnBuilder::new(&column, 1).expect("a column form");
-        let error = builder
-            .append(&Value::Int(3_000_000_000))
-            .expect_err("too big");
+        let error = builder.append(&Value::Int(3_000_000_000)).expect_err("too big");
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(!error.report().contains("3000000000"));
     }

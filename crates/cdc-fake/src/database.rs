@@ -74,27 +74,19 @@ impl DatabaseState {
 
     pub(crate) fn table_id(&self, name: &TableName) -> SqlResult<TableId> {
         let found = self.tables.iter().find(|(_, table)| table.name == *name);
-        found
-            .map(|(id, _)| *id)
-            .ok_or_else(|| SqlError::invalid_object(&name.to_string()))
+        found.map(|(id, _)| *id).ok_or_else(|| SqlError::invalid_object(&name.to_string()))
     }
 
     pub(crate) fn table(&self, id: TableId) -> SqlResult<&Table> {
-        self.tables
-            .get(&id)
-            .ok_or_else(|| SqlError::invalid_object("of a dropped table"))
+        self.tables.get(&id).ok_or_else(|| SqlError::invalid_object("of a dropped table"))
     }
 
     pub(crate) fn table_mut(&mut self, id: TableId) -> SqlResult<&mut Table> {
-        self.tables
-            .get_mut(&id)
-            .ok_or_else(|| SqlError::invalid_object("of a dropped table"))
+        self.tables.get_mut(&id).ok_or_else(|| SqlError::invalid_object("of a dropped table"))
     }
 
     pub(crate) fn instance(&self, name: &InstanceName) -> Option<&Instance> {
-        self.instances
-            .values()
-            .find(|instance| instance.name == *name)
+        self.instances.values().find(|instance| instance.name == *name)
     }
 
     pub(crate) fn instance_mut(&mut self, name: &InstanceName) -> SqlResult<&mut Instance> {
@@ -106,9 +98,7 @@ impl DatabaseState {
 
     /// The instances of a table, oldest first.
     pub(crate) fn instances_of(&self, table: TableId) -> impl Iterator<Item = &Instance> {
-        self.instances
-            .values()
-            .filter(move |instance| instance.table == table)
+        self.instances.values().filter(move |instance| instance.table == table)
     }
 
     /// The newest LSN that capture has processed.
@@ -119,10 +109,7 @@ impl DatabaseState {
 
 /// The error of a call that names an instance which does not exist.
 pub(crate) fn unknown_instance(name: &InstanceName) -> SqlError {
-    SqlError::new(
-        number::INSTANCE_UNKNOWN,
-        format!("capture instance {name} does not exist"),
-    )
+    SqlError::new(number::INSTANCE_UNKNOWN, format!("capture instance {name} does not exist"))
 }
 
 pub(crate) struct Shared {
@@ -140,9 +127,7 @@ pub struct FakeDatabase {
 
 impl std::fmt::Debug for FakeDatabase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FakeDatabase")
-            .field("name", &self.shared.name)
-            .finish_non_exhaustive()
+        f.debug_struct("FakeDatabase").field("name", &self.shared.name).finish_non_exhaustive()
     }
 }
 
@@ -177,20 +162,13 @@ impl FakeDatabase {
 
     /// The state as it is, after the jobs have done what was due by now.
     pub(crate) fn state(&self) -> MutexGuard<'_, DatabaseState> {
-        let mut state = self
-            .shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.catch_up(self.now());
         state
     }
 
     fn injection(&self) -> MutexGuard<'_, Injection> {
-        self.shared
-            .injection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.injection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Creates a table.
@@ -236,10 +214,7 @@ impl FakeDatabase {
             .map(|(slot, _)| slot)
             .collect();
         let project = |row: &Row| {
-            slots
-                .iter()
-                .map(|slot| row.get(*slot).cloned().unwrap_or(Value::Null))
-                .collect()
+            slots.iter().map(|slot| row.get(*slot).cloned().unwrap_or(Value::Null)).collect()
         };
         Ok(table.rows.values().map(project).collect())
     }
@@ -300,16 +275,12 @@ impl FakeDatabase {
 
     /// Lets a login read a change table.
     pub fn grant_changes(&self, login: &str, instance: &InstanceName) {
-        self.state()
-            .permissions
-            .set_change_table(login, instance, true);
+        self.state().permissions.set_change_table(login, instance, true);
     }
 
     /// Takes the right to read a change table away.
     pub fn revoke_changes(&self, login: &str, instance: &InstanceName) {
-        self.state()
-            .permissions
-            .set_change_table(login, instance, false);
+        self.state().permissions.set_change_table(login, instance, false);
     }
 
     /// Makes a login a member of a role.

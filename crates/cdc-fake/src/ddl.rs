@@ -39,10 +39,8 @@ impl FakeDatabase {
         }
         let id = state.table_id(table)?;
         state.check_schema_lock(id)?;
-        let name = options
-            .name
-            .clone()
-            .unwrap_or_else(|| format!("{}_{}", table.schema, table.name));
+        let name =
+            options.name.clone().unwrap_or_else(|| format!("{}_{}", table.schema, table.name));
         let name = InstanceName::new(&name);
         state.check_new_instance(id, &name)?;
         let definition = state.table(id)?;
@@ -68,12 +66,7 @@ impl FakeDatabase {
         );
         state.capture.create(now);
         let local = state.zone.reading(now);
-        state.append(LogRecord {
-            lsn,
-            time: now,
-            local,
-            event: LogEvent::Enable(instance),
-        });
+        state.append(LogRecord { lsn, time: now, local, event: LogEvent::Enable(instance) });
         Ok(name)
     }
 
@@ -139,10 +132,8 @@ impl FakeDatabase {
     /// # Errors
     /// 207 for an unknown column, 4928 for a key column.
     pub fn drop_column(&self, table: &TableName, name: &str) -> SqlResult<()> {
-        let statement = format!(
-            "ALTER TABLE [{}].[{}] DROP COLUMN [{name}]",
-            table.schema, table.name
-        );
+        let statement =
+            format!("ALTER TABLE [{}].[{}] DROP COLUMN [{name}]", table.schema, table.name);
         self.alter(table, &statement, |definition| {
             let slot = definition.slot(name)?;
             refuse_key_column(definition, slot, name)?;
@@ -160,10 +151,8 @@ impl FakeDatabase {
     /// # Errors
     /// 207, 4928 for a key column, and what the conversion of a value is refused for.
     pub fn alter_column(&self, table: &TableName, name: &str, to: SqlType) -> SqlResult<()> {
-        let statement = format!(
-            "ALTER TABLE [{}].[{}] ALTER COLUMN [{name}] {to}",
-            table.schema, table.name
-        );
+        let statement =
+            format!("ALTER TABLE [{}].[{}] ALTER COLUMN [{name}] {to}", table.schema, table.name);
         self.alter(table, &statement, |definition| {
             let slot = definition.slot(name)?;
             refuse_key_column(definition, slot, name)?;
@@ -173,11 +162,7 @@ impl FakeDatabase {
             if let Some(column) = definition.columns.get_mut(slot) {
                 column.column.sql_type = to.clone();
             }
-            Ok(DdlEffect::Alter {
-                column_id,
-                from,
-                to,
-            })
+            Ok(DdlEffect::Alter { column_id, from, to })
         })
     }
 
@@ -254,9 +239,7 @@ impl FakeDatabase {
     pub fn ddl_history(&self, instance: &InstanceName) -> SqlResult<Vec<DdlEntry>> {
         let state = self.state();
         let found = state.instance(instance);
-        found
-            .map(|instance| instance.ddl.clone())
-            .ok_or_else(|| unknown_instance(instance))
+        found.map(|instance| instance.ddl.clone()).ok_or_else(|| unknown_instance(instance))
     }
 
     /// The first position of an instance: its start, its low watermark once capture has got
@@ -266,9 +249,7 @@ impl FakeDatabase {
     /// 22960 for an unknown instance.
     pub fn instance(&self, instance: &InstanceName) -> SqlResult<InstanceState> {
         let state = self.state();
-        let found = state
-            .instance(instance)
-            .ok_or_else(|| unknown_instance(instance))?;
+        let found = state.instance(instance).ok_or_else(|| unknown_instance(instance))?;
         Ok(InstanceState {
             start: found.start,
             low: found.low,
@@ -299,11 +280,7 @@ impl FakeDatabase {
             lsn,
             time: now,
             local,
-            event: LogEvent::Ddl {
-                table: id,
-                statement: statement.into(),
-                effect,
-            },
+            event: LogEvent::Ddl { table: id, statement: statement.into(), effect },
         });
         Ok(())
     }
@@ -356,17 +333,11 @@ fn captured_columns(table: &Table, wanted: Option<&[String]>) -> SqlResult<Vec<C
     let Some(wanted) = wanted else {
         return Ok(table.live_columns().cloned().collect());
     };
-    let mut slots = wanted
-        .iter()
-        .map(|name| table.slot(name))
-        .collect::<SqlResult<Vec<_>>>()?;
+    let mut slots = wanted.iter().map(|name| table.slot(name)).collect::<SqlResult<Vec<_>>>()?;
     // Captured in the table's order, whatever the order of the list.
     slots.sort_unstable();
     slots.dedup();
-    slots
-        .into_iter()
-        .map(|slot| Ok(table.definition(slot)?.column.clone()))
-        .collect()
+    slots.into_iter().map(|slot| Ok(table.definition(slot)?.column.clone())).collect()
 }
 
 fn index_columns(
@@ -375,10 +346,7 @@ fn index_columns(
     wanted: Option<&[String]>,
 ) -> SqlResult<Vec<String>> {
     let slots = match wanted {
-        Some(names) => names
-            .iter()
-            .map(|name| table.slot(name))
-            .collect::<SqlResult<Vec<_>>>()?,
+        Some(names) => names.iter().map(|name| table.slot(name)).collect::<SqlResult<Vec<_>>>()?,
         None => table.key.clone(),
     };
     let mut key = Vec::with_capacity(slots.len());
@@ -387,10 +355,7 @@ fn index_columns(
         if column.nullable || !captured.iter().any(|other| other.id == column.id) {
             return Err(SqlError::new(
                 number::INDEX_UNFIT,
-                format!(
-                    "index column {} must be captured and not allow nulls",
-                    column.name
-                ),
+                format!("index column {} must be captured and not allow nulls", column.name),
             ));
         }
         key.push(column.name.clone());

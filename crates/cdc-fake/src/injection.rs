@@ -162,15 +162,10 @@ impl Injection {
             let unlucky = random.random_bool(plan.fail.clamp(0.0, 1.0));
             if failure.is_none() && unlucky && !plan.errors.is_empty() {
                 let at = random.random_range(0..plan.errors.len());
-                failure = plan
-                    .errors
-                    .get(at)
-                    .map(|number| SqlError::new(*number, "planted failure"));
+                failure =
+                    plan.errors.get(at).map(|number| SqlError::new(*number, "planted failure"));
             }
         }
-        Encounter {
-            pause,
-            result: failure.map_or(Ok(()), Err),
-        }
+        Encounter { pause, result: failure.map_or(Ok(()), Err) }
     }
 }

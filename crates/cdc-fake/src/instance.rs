@@ -33,10 +33,7 @@ impl EnableOptions {
     /// Sets the name.
     #[must_use]
     pub fn named(name: &str) -> Self {
-        Self {
-            name: Some(name.into()),
-            ..Self::default()
-        }
+        Self { name: Some(name.into()), ..Self::default() }
     }
 
     /// Sets the captured columns.
@@ -161,8 +158,7 @@ impl Instance {
 
     /// The index of the first entry behind `(commit, command)`.
     pub(crate) fn index_behind(&self, commit: Lsn, command: i32) -> usize {
-        self.entries
-            .partition_point(|entry| (entry.commit, entry.command) <= (commit, command))
+        self.entries.partition_point(|entry| (entry.commit, entry.command) <= (commit, command))
     }
 
     /// The index of the first entry at or after `commit`.
@@ -172,9 +168,7 @@ impl Instance {
 
     /// True when a row lies in `[from, to]`.
     pub(crate) fn has_rows(&self, from: Lsn, to: Lsn) -> bool {
-        self.entries
-            .get(self.index_from(from))
-            .is_some_and(|entry| entry.commit <= to)
+        self.entries.get(self.index_from(from)).is_some_and(|entry| entry.commit <= to)
     }
 
     /// Removes at most `limit` rows below `low`, whole operations. Returns how many rows went.

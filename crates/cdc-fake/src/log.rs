@@ -41,11 +41,7 @@ pub(crate) enum DdlEffect {
     /// Nothing.
     None,
     /// A column's type became another.
-    Alter {
-        column_id: i32,
-        from: SqlType,
-        to: SqlType,
-    },
+    Alter { column_id: i32, from: SqlType, to: SqlType },
 }
 
 /// What a record of the log says.
@@ -56,11 +52,7 @@ pub(crate) enum LogEvent {
     /// A capture instance was enabled.
     Enable(InstanceId),
     /// A table's columns changed.
-    Ddl {
-        table: TableId,
-        statement: String,
-        effect: DdlEffect,
-    },
+    Ddl { table: TableId, statement: String, effect: DdlEffect },
 }
 
 /// A record that capture reads.
@@ -89,11 +81,7 @@ const FILE_BLOCKS: u32 = 0x0002_0000;
 
 impl LsnSequence {
     pub(crate) const fn new() -> Self {
-        Self {
-            file: 0x2a,
-            block: BLOCK_STEP,
-            slot: 0,
-        }
+        Self { file: 0x2a, block: BLOCK_STEP, slot: 0 }
     }
 
     /// The LSN of the next record.
@@ -131,10 +119,7 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) const fn new() -> Self {
-        Self {
-            sequence: LsnSequence::new(),
-            pending: VecDeque::new(),
-        }
+        Self { sequence: LsnSequence::new(), pending: VecDeque::new() }
     }
 
     /// The LSN of a commit: the last record of its block.

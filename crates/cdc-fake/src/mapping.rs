@@ -84,9 +84,7 @@ impl Mapping {
     /// Entries with LSNs in `[from, to]`, in LSN order.
     pub(crate) fn between(&self, from: Lsn, to: Lsn) -> impl Iterator<Item = &MappingEntry> {
         let first = self.index_after_or_at(from);
-        self.entries
-            .range(first..)
-            .take_while(move |entry| entry.lsn <= to)
+        self.entries.range(first..).take_while(move |entry| entry.lsn <= to)
     }
 
     /// The readings before `lsn`, back to the last one that is before `from`, in LSN order.

@@ -107,12 +107,7 @@ impl Permissions {
 
 /// The statement that lets a login read a table.
 pub(crate) fn table_grant(login: &Login, table: &TableName) -> String {
-    format!(
-        "GRANT SELECT ON [{}].[{}] TO [{}]",
-        table.schema,
-        table.name,
-        login.name()
-    )
+    format!("GRANT SELECT ON [{}].[{}] TO [{}]", table.schema, table.name, login.name())
 }
 
 /// The statement that lets a login read a change table.

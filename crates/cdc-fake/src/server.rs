@@ -70,10 +70,7 @@ impl FakeServer {
     }
 
     fn open(&self, name: &str, cdc: bool) -> FakeDatabase {
-        let mut databases = self
-            .databases
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut databases = self.databases.lock().unwrap_or_else(PoisonError::into_inner);
         databases
             .entry(name.into())
             .or_insert_with(|| FakeDatabase::new(name, self.settings.clone(), cdc))

@@ -85,9 +85,7 @@ impl FakeSource {
         if let Some(pause) = encounter.pause {
             self.database.clock().sleep(pause).await;
         }
-        encounter
-            .result
-            .map_err(|error| Error::from(error).with("source", &self.name))
+        encounter.result.map_err(|error| Error::from(error).with("source", &self.name))
     }
 
     /// Ends a call.
@@ -148,10 +146,9 @@ fn not_captured(reference: &TableRef, alike: &[String]) -> Error {
     if alike.is_empty() {
         return error.remedy(remedy);
     }
-    error.with("alike", alike.join(", ")).remedy(format!(
-        "did you mean {}? otherwise {remedy}",
-        alike.join(" or ")
-    ))
+    error
+        .with("alike", alike.join(", "))
+        .remedy(format!("did you mean {}? otherwise {remedy}", alike.join(" or ")))
 }
 
 /// The column of `columns` with the id of a wanted one.

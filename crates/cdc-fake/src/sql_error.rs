@@ -54,28 +54,19 @@ impl SqlError {
     /// An error with its number.
     #[must_use]
     pub fn new(number: i32, message: impl Into<String>) -> Self {
-        Self {
-            number,
-            message: message.into(),
-        }
+        Self { number, message: message.into() }
     }
 
     /// A transaction chosen as the victim of a deadlock.
     #[must_use]
     pub fn deadlock() -> Self {
-        Self::new(
-            number::DEADLOCK,
-            "transaction was deadlocked on lock resources",
-        )
+        Self::new(number::DEADLOCK, "transaction was deadlocked on lock resources")
     }
 
     /// A lock that another transaction holds.
     #[must_use]
     pub fn lock_timeout() -> Self {
-        Self::new(
-            number::LOCK_TIMEOUT,
-            "lock request time out period exceeded",
-        )
+        Self::new(number::LOCK_TIMEOUT, "lock request time out period exceeded")
     }
 
     /// A connection that was killed.
@@ -93,19 +84,13 @@ impl SqlError {
     /// An object that does not exist.
     #[must_use]
     pub fn invalid_object(name: &str) -> Self {
-        Self::new(
-            number::INVALID_OBJECT,
-            format!("invalid object name {name}"),
-        )
+        Self::new(number::INVALID_OBJECT, format!("invalid object name {name}"))
     }
 
     /// A column that does not exist.
     #[must_use]
     pub fn invalid_column(name: &str) -> Self {
-        Self::new(
-            number::INVALID_COLUMN,
-            format!("invalid column name {name}"),
-        )
+        Self::new(number::INVALID_COLUMN, format!("invalid column name {name}"))
     }
 
     /// What a client does about the error.
@@ -180,14 +165,8 @@ mod tests {
 
     #[test]
     fn a_missing_right_names_the_grant() {
-        let error = Error::from(SqlError::denied(
-            "GRANT SELECT ON cdc.[dbo_t_CT] TO [reader]",
-        ));
+        let error = Error::from(SqlError::denied("GRANT SELECT ON cdc.[dbo_t_CT] TO [reader]"));
         assert_eq!(error.kind(), ErrorKind::Unauthorized);
-        assert!(
-            error
-                .advice()
-                .contains("GRANT SELECT ON cdc.[dbo_t_CT] TO [reader]")
-        );
+        assert!(error.advice().contains("GRANT SELECT ON cdc.[dbo_t_CT] TO [reader]"));
     }
 }

@@ -32,21 +32,13 @@ impl ColumnDefinition {
     /// A stored column that takes no NULL.
     #[must_use]
     pub fn new(name: &str, sql_type: SqlType) -> Self {
-        Self {
-            name: name.into(),
-            sql_type,
-            nullable: false,
-            computed: None,
-        }
+        Self { name: name.into(), sql_type, nullable: false, computed: None }
     }
 
     /// A stored column that takes NULL.
     #[must_use]
     pub fn nullable(name: &str, sql_type: SqlType) -> Self {
-        Self {
-            nullable: true,
-            ..Self::new(name, sql_type)
-        }
+        Self { nullable: true, ..Self::new(name, sql_type) }
     }
 
     /// A computed column.
@@ -56,10 +48,7 @@ impl ColumnDefinition {
         sql_type: SqlType,
         expression: impl Fn(&RowView<'_>) -> Value + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            computed: Some(Arc::new(expression)),
-            ..Self::nullable(name, sql_type)
-        }
+        Self { computed: Some(Arc::new(expression)), ..Self::nullable(name, sql_type) }
     }
 }
 
@@ -95,11 +84,7 @@ impl TableDefinition {
     /// A table without columns yet.
     #[must_use]
     pub const fn named(name: TableName) -> Self {
-        Self {
-            name,
-            columns: Vec::new(),
-            key: Vec::new(),
-        }
+        Self { name, columns: Vec::new(), key: Vec::new() }
     }
 
     /// Adds a column.
@@ -186,10 +171,7 @@ impl RowEdit<'_> {
     /// The row as it stands.
     #[must_use]
     pub fn view(&self) -> RowView<'_> {
-        RowView {
-            table: self.table,
-            row: &self.values,
-        }
+        RowView { table: self.table, row: &self.values }
     }
 
     /// Sets a column.
@@ -246,18 +228,9 @@ impl Table {
             ));
         }
         let id = i32::try_from(self.columns.len() + 1).unwrap_or(i32::MAX);
-        let mut column = Column::new(
-            definition.name,
-            id,
-            definition.sql_type,
-            definition.nullable,
-        );
+        let mut column = Column::new(definition.name, id, definition.sql_type, definition.nullable);
         column.computed = definition.computed.is_some();
-        self.columns.push(TableColumn {
-            column,
-            computed: definition.computed,
-            dropped: false,
-        });
+        self.columns.push(TableColumn { column, computed: definition.computed, dropped: false });
         let last = self.columns.len() - 1;
         self.definition(last).map(|column| &column.column)
     }
@@ -271,17 +244,12 @@ impl Table {
     }
 
     pub(crate) fn definition(&self, slot: usize) -> SqlResult<&TableColumn> {
-        self.columns
-            .get(slot)
-            .ok_or_else(|| SqlError::invalid_column("?"))
+        self.columns.get(slot).ok_or_else(|| SqlError::invalid_column("?"))
     }
 
     /// The columns that exist, in `column_id` order.
     pub(crate) fn live_columns(&self) -> impl Iterator<Item = &Column> {
-        self.columns
-            .iter()
-            .filter(|column| !column.dropped)
-            .map(|column| &column.column)
+        self.columns.iter().filter(|column| !column.dropped).map(|column| &column.column)
     }
 
     /// A new row from the values of the columns that are not generated, in `column_id` order.
@@ -327,10 +295,7 @@ impl Table {
     }
 
     pub(crate) fn key_of(&self, row: &[Value]) -> SortKey {
-        sort_key(
-            self.key.iter().map(|slot| row.get(*slot).unwrap_or(&NULL)),
-            self.collation,
-        )
+        sort_key(self.key.iter().map(|slot| row.get(*slot).unwrap_or(&NULL)), self.collation)
     }
 
     /// The sort key of key values as a statement gives them.
@@ -358,9 +323,7 @@ impl Table {
     /// Fills computed columns of every row again.
     pub(crate) fn recompute(&mut self) {
         let rows = std::mem::take(&mut self.rows);
-        let filled = rows
-            .into_iter()
-            .map(|(key, row)| (key, self.computed(row.to_vec())));
+        let filled = rows.into_iter().map(|(key, row)| (key, self.computed(row.to_vec())));
         let filled = filled.collect();
         self.rows = filled;
     }
@@ -371,10 +334,7 @@ impl Table {
             else {
                 continue;
             };
-            let value = expression(&RowView {
-                table: self,
-                row: &row,
-            });
+            let value = expression(&RowView { table: self, row: &row });
             put(&mut row, slot, value);
         }
         row.into()
@@ -427,10 +387,7 @@ fn column_count() -> SqlError {
 }
 
 fn not_null(column: &Column) -> SqlError {
-    SqlError::new(
-        number::NOT_NULL,
-        format!("column {} does not allow nulls", column.name),
-    )
+    SqlError::new(number::NOT_NULL, format!("column {} does not allow nulls", column.name))
 }
 
 #[cfg(test)]
@@ -452,13 +409,8 @@ mod tests {
     #[test]
     fn the_server_fills_generated_columns_itself() {
         let (table, mut version) = (table(), 6);
-        let row = table
-            .new_row(vec![1.into(), 21.into()], &mut version)
-            .expect("fits");
-        let view = RowView {
-            table: &table,
-            row: &row,
-        };
+        let row = table.new_row(vec![1.into(), 21.into()], &mut version).expect("fits");
+        let view = RowView { table: &table, row: &row };
         assert_eq!(view.get("TWICE"), &Value::Int(42));
         assert_eq!(view.get("version"), &Value::bytes(&7_u64.to_be_bytes()));
     }
@@ -479,9 +431,8 @@ mod tests {
 
     #[test]
     fn a_key_column_takes_no_null() {
-        let definition = TableDefinition::new("t")
-            .nullable("id", SqlType::Int)
-            .primary_key(&["id"]);
+        let definition =
+            TableDefinition::new("t").nullable("id", SqlType::Int).primary_key(&["id"]);
         assert!(Table::new(definition, Collation::default()).is_err());
     }
 }

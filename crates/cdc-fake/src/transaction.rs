@@ -27,15 +27,11 @@ pub(crate) struct OpenTransaction {
 
 impl OpenTransaction {
     pub(crate) fn wrote(&self, table: TableId) -> bool {
-        self.overlay
-            .get(&table)
-            .is_some_and(|rows| !rows.is_empty())
+        self.overlay.get(&table).is_some_and(|rows| !rows.is_empty())
     }
 
     fn holds(&self, table: TableId, key: &SortKey) -> bool {
-        self.overlay
-            .get(&table)
-            .is_some_and(|rows| rows.contains_key(key))
+        self.overlay.get(&table).is_some_and(|rows| rows.contains_key(key))
     }
 }
 
@@ -87,11 +83,7 @@ impl FakeDatabase {
         let id = TransactionId(state.new_id());
         state.open.insert(id, OpenTransaction::default());
         drop(state);
-        Transaction {
-            database: self.clone(),
-            id,
-            open: true,
-        }
+        Transaction { database: self.clone(), id, open: true }
     }
 
     /// Runs statements in one transaction: committed when `work` succeeds, else rolled back.
@@ -135,10 +127,7 @@ impl Transaction {
                 steps.push(Step { key, change, rank });
             }
             state.row_version = version;
-            Ok(Plan {
-                rows: steps.len(),
-                steps,
-            })
+            Ok(Plan { rows: steps.len(), steps })
         })
     }
 
@@ -153,8 +142,7 @@ impl Transaction {
         set: &[(&str, Value)],
     ) -> SqlResult<usize> {
         let change = |edit: &mut RowEdit<'_>| {
-            set.iter()
-                .try_for_each(|(column, value)| edit.set(column, value.clone()))
+            set.iter().try_for_each(|(column, value)| edit.set(column, value.clone()))
         };
         self.run(table, |state, id, table| {
             let found = state.row_by_key(id, table, key)?;
@@ -217,9 +205,7 @@ impl Transaction {
         table: &TableName,
         filter: impl Fn(&RowView<'_>) -> bool,
     ) -> SqlResult<usize> {
-        self.run(table, |state, id, table| {
-            Ok(deletes(state.rows_where(id, table, filter)?))
-        })
+        self.run(table, |state, id, table| Ok(deletes(state.rows_where(id, table, filter)?)))
     }
 
     /// Makes everything durable and visible in one step.
@@ -261,22 +247,12 @@ impl Drop for Transaction {
 }
 
 fn no_transaction() -> SqlError {
-    SqlError::new(
-        number::NO_TRANSACTION,
-        "the request has no corresponding begin transaction",
-    )
+    SqlError::new(number::NO_TRANSACTION, "the request has no corresponding begin transaction")
 }
 
 fn deletes(rows: Vec<(SortKey, Row)>) -> Plan {
-    let step = |(rank, (key, row))| Step {
-        key,
-        change: RowChange::Delete(row),
-        rank,
-    };
-    Plan {
-        rows: rows.len(),
-        steps: rows.into_iter().enumerate().map(step).collect(),
-    }
+    let step = |(rank, (key, row))| Step { key, change: RowChange::Delete(row), rank };
+    Plan { rows: rows.len(), steps: rows.into_iter().enumerate().map(step).collect() }
 }
 
 impl DatabaseState {
@@ -313,12 +289,7 @@ impl DatabaseState {
         filter: impl Fn(&RowView<'_>) -> bool,
     ) -> SqlResult<Vec<(SortKey, Row)>> {
         let definition = self.table(table)?;
-        let picks = |row: &Row| {
-            filter(&RowView {
-                table: definition,
-                row,
-            })
-        };
+        let picks = |row: &Row| filter(&RowView { table: definition, row });
         let own = self.open.get(&id).and_then(|open| open.overlay.get(&table));
         let mut found: Vec<_> = definition
             .rows
@@ -351,31 +322,21 @@ impl DatabaseState {
         let mut steps = Vec::with_capacity(rows.len());
         let mut moved = Vec::new();
         for (key, before) in rows {
-            let mut edit = RowEdit {
-                table: definition,
-                values: before.to_vec(),
-            };
+            let mut edit = RowEdit { table: definition, values: before.to_vec() };
             change(&mut edit)?;
             let values = edit.values;
             if !definition.differ(&before, &values) {
                 continue;
             }
-            let new_key = if definition.key.is_empty() {
-                key.clone()
-            } else {
-                definition.key_of(&values)
-            };
+            let new_key =
+                if definition.key.is_empty() { key.clone() } else { definition.key_of(&values) };
             let after = definition.finished(values, &mut version);
             let rank = steps.len();
             if new_key != key {
                 moved.push((key, before, new_key, after));
             } else if shape == Shape::Pairs {
                 let change = RowChange::Delete(before);
-                steps.push(Step {
-                    key: key.clone(),
-                    change,
-                    rank,
-                });
+                steps.push(Step { key: key.clone(), change, rank });
                 let change = RowChange::Insert(after);
                 let rank = rank + 1;
                 steps.push(Step { key, change, rank });
@@ -386,21 +347,14 @@ impl DatabaseState {
         }
         self.row_version = version;
         steps.extend(deferred(steps.len(), moved));
-        Ok(Plan {
-            rows: picked,
-            steps,
-        })
+        Ok(Plan { rows: picked, steps })
     }
 
     /// Applies a statement to its transaction: all of it, or nothing.
     fn apply(&mut self, id: TransactionId, table: TableId, steps: Vec<Step>) -> SqlResult<()> {
         self.check_steps(id, table, &steps)?;
         let captured = self.instances_of(table).next().is_some();
-        let seqvals = if captured {
-            self.seqvals(&steps)
-        } else {
-            BTreeMap::new()
-        };
+        let seqvals = if captured { self.seqvals(&steps) } else { BTreeMap::new() };
         let open = self.open.get_mut(&id).ok_or_else(no_transaction)?;
         let rows = open.overlay.entry(table).or_default();
         for step in steps {
@@ -410,11 +364,7 @@ impl DatabaseState {
             };
             rows.insert(step.key, row);
             if let Some(seqval) = seqvals.get(&step.rank) {
-                open.changes.push(LogChange {
-                    table,
-                    seqval: *seqval,
-                    change: step.change,
-                });
+                open.changes.push(LogChange { table, seqval: *seqval, change: step.change });
             }
         }
         Ok(())
@@ -430,10 +380,7 @@ impl DatabaseState {
     }
 
     fn check_lock(&self, id: TransactionId, table: TableId, key: &SortKey) -> SqlResult<()> {
-        let held = self
-            .open
-            .iter()
-            .any(|(other, open)| *other != id && open.holds(table, key));
+        let held = self.open.iter().any(|(other, open)| *other != id && open.holds(table, key));
         if held {
             return Err(SqlError::lock_timeout());
         }
@@ -498,21 +445,9 @@ fn deferred(first: usize, moved: Vec<(SortKey, Row, SortKey, Row)>) -> Vec<Step>
     let mut deletes = Vec::with_capacity(2 * count);
     let mut inserts = Vec::with_capacity(count);
     for (at, (old_key, before, new_key, after)) in moved.into_iter().enumerate() {
-        let delete_rank = if count == 1 {
-            first
-        } else {
-            first + count + at
-        };
-        deletes.push(Step {
-            key: old_key,
-            change: RowChange::Delete(before),
-            rank: delete_rank,
-        });
-        inserts.push(Step {
-            key: new_key,
-            change: RowChange::Insert(after),
-            rank: first + at,
-        });
+        let delete_rank = if count == 1 { first } else { first + count + at };
+        deletes.push(Step { key: old_key, change: RowChange::Delete(before), rank: delete_rank });
+        inserts.push(Step { key: new_key, change: RowChange::Insert(after), rank: first + at });
     }
     deletes.extend(inserts);
     deletes

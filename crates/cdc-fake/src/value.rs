@@ -27,10 +27,7 @@ impl From<i128> for Unscaled {
         reason = "the number is cut into its two halves"
     )]
     fn from(number: i128) -> Self {
-        Self {
-            high: (number >> 64) as i64,
-            low: number as u64,
-        }
+        Self { high: (number >> 64) as i64, low: number as u64 }
     }
 }
 
@@ -120,11 +117,7 @@ impl Value {
     /// A `datetime2` or `smalldatetime`, from a wall clock with microseconds.
     #[must_use]
     pub fn datetime2(wall: NaiveDateTime) -> Self {
-        Self::DateTime2(
-            wall.and_utc()
-                .timestamp_micros()
-                .saturating_mul(TICKS_A_MICRO),
-        )
+        Self::DateTime2(wall.and_utc().timestamp_micros().saturating_mul(TICKS_A_MICRO))
     }
 
     /// True for NULL.
@@ -190,18 +183,9 @@ impl Value {
                     .contains(&ticks.div_euclid(TICKS_A_DAY));
                 ranged(fits, Self::DateTime2(round_to(ticks, *scale)), sql_type)
             }
-            (
-                Self::DateTimeOffset {
-                    utc,
-                    offset_minutes,
-                },
-                T::DateTimeOffset { scale },
-            ) => ranged(
+            (Self::DateTimeOffset { utc, offset_minutes }, T::DateTimeOffset { scale }) => ranged(
                 offset_minutes.abs() <= 14 * 60,
-                Self::DateTimeOffset {
-                    utc: round_to(utc, *scale),
-                    offset_minutes,
-                },
+                Self::DateTimeOffset { utc: round_to(utc, *scale), offset_minutes },
                 sql_type,
             ),
             (Self::Time(ticks), T::Time { scale }) => ranged(
@@ -227,9 +211,7 @@ impl Value {
                 T::Decimal { scale, .. } => *scale,
                 _ => 4,
             };
-            rescale(number, scale, target)
-                .map(Self::decimal)
-                .ok_or_else(|| overflow(to))
+            rescale(number, scale, target).map(Self::decimal).ok_or_else(|| overflow(to))
         };
         let value = match (self, to) {
             (Self::Null, _) => Self::Null,
@@ -280,11 +262,7 @@ pub(crate) const fn scale_of(sql_type: &SqlType) -> u8 {
 }
 
 fn decimal_text(number: i128, scale: u8) -> String {
-    let digits = format!(
-        "{:0>width$}",
-        number.unsigned_abs(),
-        width = usize::from(scale) + 1
-    );
+    let digits = format!("{:0>width$}", number.unsigned_abs(), width = usize::from(scale) + 1);
     let (whole, part) = digits.split_at(digits.len() - usize::from(scale));
     let sign = if number < 0 { "-" } else { "" };
     let point = if scale == 0 { "" } else { "." };
@@ -301,9 +279,7 @@ fn rescale(number: i128, from: u8, to: u8) -> Option<i128> {
 }
 
 fn within(number: i128, precision: u8) -> bool {
-    10_u128
-        .checked_pow(u32::from(precision))
-        .is_none_or(|limit| number.unsigned_abs() < limit)
+    10_u128.checked_pow(u32::from(precision)).is_none_or(|limit| number.unsigned_abs() < limit)
 }
 
 /// 100 ns in the least step of a type with `scale` fractional digits.
@@ -316,10 +292,7 @@ fn round_to(ticks: i64, scale: u8) -> i64 {
 }
 
 fn round(ticks: i64, unit: i64) -> i64 {
-    ticks
-        .saturating_add(unit / 2)
-        .div_euclid(unit)
-        .saturating_mul(unit)
+    ticks.saturating_add(unit / 2).div_euclid(unit).saturating_mul(unit)
 }
 
 fn stored_text(text: Arc<str>, sql_type: &SqlType) -> SqlResult<Value> {
@@ -378,18 +351,11 @@ fn stored_bytes(bytes: Arc<[u8]>, sql_type: &SqlType) -> SqlResult<Value> {
 }
 
 fn ranged(fits: bool, value: Value, sql_type: &SqlType) -> SqlResult<Value> {
-    if fits {
-        Ok(value)
-    } else {
-        Err(overflow(sql_type))
-    }
+    if fits { Ok(value) } else { Err(overflow(sql_type)) }
 }
 
 fn overflow(sql_type: &SqlType) -> SqlError {
-    SqlError::new(
-        number::OVERFLOW,
-        format!("arithmetic overflow converting to {sql_type}"),
-    )
+    SqlError::new(number::OVERFLOW, format!("arithmetic overflow converting to {sql_type}"))
 }
 
 fn truncated(sql_type: &SqlType) -> SqlError {
@@ -467,12 +433,7 @@ pub(crate) fn uuid_from_text(text: &str) -> Option<[u8; 16]> {
 /// A `time` of `scale` fractional digits as text.
 pub(crate) fn time_text(ticks: i64, scale: u8) -> String {
     let seconds = ticks / 10_000_000;
-    let clock = format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
+    let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     if scale == 0 {
         return clock;
     }
@@ -503,24 +464,13 @@ mod tests {
             (text("ab"), T::Char(4), text("ab  ")),
             (text("ab"), T::VarChar(Length::Limited(2)), text("ab")),
             (Value::bytes(&[1]), T::Binary(3), Value::bytes(&[1, 0, 0])),
-            (
-                Value::DateTime2(12_345_678),
-                T::DateTime2 { scale: 3 },
-                Value::DateTime2(12_350_000),
-            ),
+            (Value::DateTime2(12_345_678), T::DateTime2 { scale: 3 }, Value::DateTime2(12_350_000)),
             (
                 Value::Time(TICKS_A_DAY - 1),
                 T::Time { scale: 0 },
                 Value::Time(TICKS_A_DAY - 10_000_000),
             ),
-            (
-                Value::decimal(-99),
-                T::Decimal {
-                    precision: 2,
-                    scale: 1,
-                },
-                Value::decimal(-99),
-            ),
+            (Value::decimal(-99), T::Decimal { precision: 2, scale: 1 }, Value::decimal(-99)),
         ] {
             assert_eq!(given.stored(&sql_type), Ok(stored), "{sql_type}");
         }
@@ -533,25 +483,10 @@ mod tests {
             (Value::Int(256), T::TinyInt, number::OVERFLOW),
             (Value::Int(-1), T::TinyInt, number::OVERFLOW),
             (Value::Int(1 << 40), T::Int, number::OVERFLOW),
-            (
-                Value::decimal(100),
-                T::Decimal {
-                    precision: 2,
-                    scale: 0,
-                },
-                number::OVERFLOW,
-            ),
+            (Value::decimal(100), T::Decimal { precision: 2, scale: 0 }, number::OVERFLOW),
             (Value::Float(f64::NAN), T::Float, number::OVERFLOW),
-            (
-                Value::text("abc"),
-                T::NVarChar(Length::Limited(2)),
-                number::TRUNCATED,
-            ),
-            (
-                Value::text("\u{1F600}"),
-                T::NVarChar(Length::Limited(1)),
-                number::TRUNCATED,
-            ),
+            (Value::text("abc"), T::NVarChar(Length::Limited(2)), number::TRUNCATED),
+            (Value::text("\u{1F600}"), T::NVarChar(Length::Limited(1)), number::TRUNCATED),
             (Value::bytes(&[1, 2]), T::Binary(1), number::TRUNCATED),
             (Value::text("1"), T::Int, number::OPERAND_CLASH),
             (Value::Int(1), T::Bit, number::OPERAND_CLASH),
@@ -559,11 +494,7 @@ mod tests {
             let error = given.stored(&sql_type).expect_err("refused");
             assert_eq!(error.number, number, "{sql_type}");
         }
-        assert!(
-            Value::text("\u{e9}")
-                .stored(&T::VarChar(Length::Limited(1)))
-                .is_ok()
-        );
+        assert!(Value::text("\u{e9}").stored(&T::VarChar(Length::Limited(1))).is_ok());
     }
 
     #[test]
@@ -574,18 +505,8 @@ mod tests {
             (Value::Int(5), T::Int, T::BigInt, Some(Value::Int(5))),
             (Value::Int(300), T::Int, T::TinyInt, None),
             (Value::Int(5), T::Int, dec(5, 2), Some(Value::decimal(500))),
-            (
-                Value::decimal(-125),
-                dec(5, 2),
-                dec(5, 1),
-                Some(Value::decimal(-13)),
-            ),
-            (
-                Value::decimal(-5),
-                dec(5, 2),
-                T::VarChar(Length::Max),
-                Some(Value::text("-0.05")),
-            ),
+            (Value::decimal(-125), dec(5, 2), dec(5, 1), Some(Value::decimal(-13))),
+            (Value::decimal(-5), dec(5, 2), T::VarChar(Length::Max), Some(Value::text("-0.05"))),
             (Value::text("x"), T::VarChar(Length::Max), T::Int, None),
         ] {
             assert_eq!(value.converted(&from, &to).ok(), result, "{from} -> {to}");

@@ -31,12 +31,7 @@ pub struct WorkloadShape {
 
 impl Default for WorkloadShape {
     fn default() -> Self {
-        Self {
-            tables: 2,
-            keys: 50,
-            statements: 4,
-            rows: 8,
-        }
+        Self { tables: 2, keys: 50, statements: 4, rows: 8 }
     }
 }
 
@@ -86,13 +81,7 @@ impl Workload {
         TableDefinition::named(table.clone())
             .column("id", SqlType::Int)
             .column("code", limited(20))
-            .nullable(
-                "amount",
-                SqlType::Decimal {
-                    precision: 12,
-                    scale: 2,
-                },
-            )
+            .nullable("amount", SqlType::Decimal { precision: 12, scale: 2 })
             .nullable("seen", SqlType::DateTime)
             .nullable("exact", SqlType::DateTime2 { scale: 7 })
             .nullable("share", SqlType::Float)
@@ -101,11 +90,9 @@ impl Workload {
             .nullable("raw", SqlType::VarBinary(Length::Limited(16)))
             .nullable("doc", SqlType::NVarChar(Length::Max))
             .nullable("memo", SqlType::NText)
-            .with(ColumnDefinition::computed(
-                "twice",
-                SqlType::BigInt,
-                |row| Value::Int(row.int("id").saturating_mul(2)),
-            ))
+            .with(ColumnDefinition::computed("twice", SqlType::BigInt, |row| {
+                Value::Int(row.int("id").saturating_mul(2))
+            }))
             .primary_key(&["id"])
     }
 
@@ -244,10 +231,7 @@ impl Workload {
         if self.random.random_bool(0.1) {
             return Value::Null;
         }
-        Value::decimal(
-            self.random
-                .random_range(-999_999_999_999..=999_999_999_999_i128),
-        )
+        Value::decimal(self.random.random_range(-999_999_999_999..=999_999_999_999_i128))
     }
 
     fn doc(&mut self) -> Value {

@@ -53,10 +53,7 @@ mod one_row_a_key {
     use super::*;
 
     fn keyed() -> SinkCapabilities {
-        SinkCapabilities::least()
-            .with_one_row_a_key()
-            .with_add_columns()
-            .with_verdict()
+        SinkCapabilities::least().with_one_row_a_key().with_add_columns().with_verdict()
     }
 
     cdc_conformance::sink_suite! {

@@ -13,7 +13,7 @@ use crate::{
     mark::Mark,
     plan::{self, Cut, Cutter, Piece, Plan},
     port::{Bound, ChangeRequest, Event, Shutdown},
-    position::ClosedRange,
+    position::{ClosedRange, Position},
     retention::{self, Readiness},
     schema,
     table::CaptureInstance,
@@ -57,7 +57,7 @@ impl Engine {
             return Ok(Step::Waiting);
         };
         self.relist(open).await?;
-        let range = match self.plan(open, upper).await? {
+        let range = match self.plan(open.mark.end, &open.instances, upper).await? {
             Plan::Read(range) => range,
             Plan::UpToDate => return Ok(Step::UpToDate),
             Plan::WaitingForCapture => return Ok(Step::Waiting),
@@ -108,20 +108,26 @@ impl Engine {
         let instances = open.instances.clone();
         let mut facts = BatchFacts::begun(started_at);
         facts.source_commit_time = upper.stamp.commit_time;
-        self.guard_read(&plan::pieces(range, &instances), &mut facts).await?;
-        self.commit(table, upper.stamp, facts, Vec::new()).await?;
+        let pieces = plan::pieces(range, &instances);
+        let events = self.follow_schema(open, &pieces).await?;
+        self.guard_read(&pieces, &mut facts).await?;
+        self.commit(table, upper.stamp, facts, events).await?;
         Ok(true)
     }
 
-    async fn plan(&self, open: &Open, upper: Upper) -> Result<Plan> {
-        let after = open.mark.end;
+    async fn plan(
+        &self,
+        after: Position,
+        instances: &[CaptureInstance],
+        upper: Upper,
+    ) -> Result<Plan> {
         let nth = match self.settings.limits.commits_max {
             Some(count) if after < upper.stamp.position => {
                 self.source.nth_commit_after(after, count.get()).await?
             }
             _ => None,
         };
-        let start = plan::holder(after, &open.instances)
+        let start = plan::holder(after, instances)
             .map(|holder| holder.start)
             .ok_or_else(|| Error::bug("table has no capture instance"))?;
         plan::plan(after, Bound::At(upper.stamp.position), nth, start)

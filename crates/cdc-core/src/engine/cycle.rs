@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use futures_util::{
     StreamExt,
-    future::{Either, select},
+    future::{BoxFuture, Either, FutureExt, select},
     stream,
 };
 
 use super::{
     Engine, RunReport, TableConfig,
     batch::{Step, Upper, seconds},
-    retry::Attempts,
+    retry::{Attempts, millis},
     table::Table,
 };
 use crate::{
@@ -153,15 +153,40 @@ impl Engine {
     /// Opens what is due and not open.
     async fn open_all(&self, run: &mut Run, high: Bound) {
         let now = self.clock.now();
-        let due = run.tables.iter_mut().filter(|table| table.open.is_none() && table.is_due(now));
-        stream::iter(due.map(async |table| {
-            if let Err(error) = self.open(table, high).await {
-                self.table_failed(table, error);
+        let due: Vec<BoxFuture<'_, bool>> = run
+            .tables
+            .iter_mut()
+            .filter(|table| table.open.is_none() && table.is_due(now))
+            .map(|table| self.open_or_fail(table, high).boxed())
+            .collect();
+        self.several(due).await;
+    }
+
+    async fn open_or_fail(&self, table: &mut Table, high: Bound) -> bool {
+        let opened = self.open(table, high).await;
+        self.settle(table, opened.map(|()| true))
+    }
+
+    /// Drives the tables' futures, several at a time. True when one of them moved.
+    async fn several(&self, work: Vec<BoxFuture<'_, bool>>) -> bool {
+        stream::iter(work)
+            .buffer_unordered(self.settings.tables_at_once.get())
+            .fold(false, async |any, moved| any | moved)
+            .await
+    }
+
+    /// Takes the outcome of a table's step: whether it moved.
+    fn settle(&self, table: &mut Table, outcome: Result<bool>) -> bool {
+        match outcome {
+            Ok(moved) => {
+                table.attempts.succeeded();
+                moved
             }
-        }))
-        .buffer_unordered(self.settings.tables_at_once.get())
-        .collect::<()>()
-        .await;
+            Err(error) => {
+                self.table_failed(table, error);
+                false
+            }
+        }
     }
 
     /// True when every table that still runs has its mark at the bound, or waits for capture.
@@ -221,25 +246,29 @@ impl Engine {
         shutdown: &Shutdown,
     ) -> bool {
         let now = self.clock.now();
-        let work = run.tables.iter_mut().zip(news).filter(|(table, _)| {
-            table.is_due(now)
-                && table.open.as_ref().is_some_and(|open| open.mark.end < upper.stamp.position)
-        });
-        stream::iter(work.map(async |(table, has_changes)| {
-            match self.step(table, *has_changes, upper, once, shutdown).await {
-                Ok(moved) => {
-                    table.attempts.succeeded();
-                    moved
-                }
-                Err(error) => {
-                    self.table_failed(table, error);
-                    false
-                }
-            }
-        }))
-        .buffer_unordered(self.settings.tables_at_once.get())
-        .fold(false, async |any, moved| any | moved)
-        .await
+        let work: Vec<BoxFuture<'_, bool>> = run
+            .tables
+            .iter_mut()
+            .zip(news)
+            .filter(|(table, _)| {
+                table.is_due(now)
+                    && table.open.as_ref().is_some_and(|open| open.mark.end < upper.stamp.position)
+            })
+            .map(|(table, news)| self.step_or_fail(table, *news, upper, once, shutdown).boxed())
+            .collect();
+        self.several(work).await
+    }
+
+    async fn step_or_fail(
+        &self,
+        table: &mut Table,
+        has_changes: bool,
+        upper: Upper,
+        once: bool,
+        shutdown: &Shutdown,
+    ) -> bool {
+        let outcome = self.step(table, has_changes, upper, once, shutdown).await;
+        self.settle(table, outcome)
     }
 
     async fn step(
@@ -346,8 +375,4 @@ impl Engine {
         }
         report
     }
-}
-
-fn millis(pause: Duration) -> u64 {
-    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }

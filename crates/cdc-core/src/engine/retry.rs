@@ -56,6 +56,8 @@ impl Attempts {
             _ => backoff(self.failed, settings, entropy.next_u64()),
         };
         let pause = pause.max(error.pause().unwrap_or_default()).min(settings.pause_max);
+        // Whole milliseconds: a clock that is coarser than the pause must still reach its end.
+        let pause = Duration::from_millis(millis(pause));
         self.due = Some((now, pause));
         Some(pause)
     }
@@ -80,6 +82,11 @@ impl Attempts {
             Err(_) => Duration::ZERO,
         }
     }
+}
+
+/// Whole milliseconds of a pause.
+pub(super) fn millis(pause: Duration) -> u64 {
+    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn backoff(failed: u32, settings: &RetrySettings, seed: u64) -> Duration {

@@ -106,7 +106,7 @@ impl Engine {
         let held = self.sink.inspect(&spec).await?.and_then(|state| state.mark);
         let start = match held {
             Some(_) => None,
-            None => match self.start(table, &instances, high).await? {
+            None => match self.start(&table.config, &instances, high).await? {
                 Some(start) => Some(start),
                 None => {
                     table.waiting = true;
@@ -181,7 +181,7 @@ impl Engine {
     /// the table.
     async fn start(
         &self,
-        table: &Table,
+        config: &TableConfig,
         instances: &[CaptureInstance],
         high: Bound,
     ) -> Result<Option<Stamp>> {
@@ -201,7 +201,7 @@ impl Engine {
             return Ok(None);
         };
         let before_low = low.decrement();
-        let position = match table.config.start {
+        let position = match config.start {
             StartAt::Earliest => before_low,
             StartAt::Latest => match high {
                 Bound::At(high) => high.max(before_low),
@@ -210,27 +210,26 @@ impl Engine {
             StartAt::After(position) => position.in_epoch(low.epoch()),
             StartAt::Since(moment) => self.source.position_at(moment).await?.ok_or_else(|| {
                 Error::new(ErrorKind::DataLoss, "the source holds nothing as old as the start")
-                    .with("table", table.name())
+                    .with("table", &config.target)
                     .with("setting", "start")
                     .with("start", moment)
                     .with("low", low)
                     .remedy("start later, or at earliest")
             })?,
         };
-        self.check_start(table, position, low, high)?;
+        Self::check_start(config, position, low, high)?;
         let commit_time = self.source.commit_time(position).await?;
         Ok(Some(Stamp { position, commit_time }))
     }
 
     fn check_start(
-        &self,
-        table: &Table,
+        config: &TableConfig,
         start: Position,
         low: Position,
         high: Bound,
     ) -> Result<()> {
         let place = |error: Error| {
-            error.with("table", table.name()).with("setting", "start").with("start", start)
+            error.with("table", &config.target).with("setting", "start").with("start", start)
         };
         if start < low.decrement() {
             return Err(place(Error::new(

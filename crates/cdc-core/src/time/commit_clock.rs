@@ -82,11 +82,7 @@ impl CommitClock {
             last: None,
             quiet: None,
             around: None,
-            doubts: ClockDoubts {
-                in_gap: 0,
-                put_back: 0,
-                put_back_micros: 0,
-            },
+            doubts: ClockDoubts { in_gap: 0, put_back: 0, put_back_micros: 0 },
         }
     }
 
@@ -133,11 +129,8 @@ impl CommitClock {
     /// Converts a reading that is not known to be quiet.
     fn search(&mut self, local: i64) -> i64 {
         let zone = self.zone;
-        let around = self
-            .around
-            .take()
-            .filter(|around| around.covers(local))
-            .unwrap_or_else(|| {
+        let around =
+            self.around.take().filter(|around| around.covers(local)).unwrap_or_else(|| {
                 Stretches::between(
                     zone,
                     local.saturating_sub(BEHIND_MICROS),
@@ -149,9 +142,8 @@ impl CommitClock {
             self.settle(around.candidates(local))
         } else {
             self.doubts.in_gap = self.doubts.in_gap.saturating_add(1);
-            let earliest = around
-                .earliest_in_gap(local)
-                .unwrap_or(local.saturating_sub(OFFSET_LIMIT));
+            let earliest =
+                around.earliest_in_gap(local).unwrap_or(local.saturating_sub(OFFSET_LIMIT));
             self.last.map_or(earliest, |last| last.max(earliest))
         };
         self.around = Some(around);

@@ -95,10 +95,7 @@ pub(super) fn any_change() -> impl Strategy<Value = (ServerZone, Change)> {
 /// Steps of three days: no two changes lie nearer than 6.9 days.
 fn changes_of(zone: Tz) -> Vec<Change> {
     const STEP: i64 = 3 * 86_400;
-    let end = "2038-01-01T00:00:00Z"
-        .parse::<DateTime<Utc>>()
-        .expect("a date")
-        .timestamp();
+    let end = "2038-01-01T00:00:00Z".parse::<DateTime<Utc>>().expect("a date").timestamp();
     let mut changes = Vec::new();
     let mut before = offset(zone, 0);
     for start in (0..end).step_by(STEP as usize) {
@@ -130,9 +127,7 @@ fn first(mut from: i64, mut until: i64, changed: impl Fn(i64) -> bool) -> i64 {
 }
 
 fn offset(zone: Tz, seconds: i64) -> i64 {
-    let utc = DateTime::from_timestamp(seconds, 0)
-        .expect("in range")
-        .naive_utc();
+    let utc = DateTime::from_timestamp(seconds, 0).expect("in range").naive_utc();
     i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc())
 }
 
@@ -148,9 +143,7 @@ impl Rounding {
 
     /// The reading of a clock that shows `local` microseconds since 1970-01-01 00:00.
     pub(super) fn reading(self, local: i64) -> ServerTime {
-        let wall = DateTime::from_timestamp_micros(local)
-            .expect("in range")
-            .naive_utc();
+        let wall = DateTime::from_timestamp_micros(local).expect("in range").naive_utc();
         match self {
             Self::Nearest => ServerTime::nearest(wall),
             Self::Cut => ServerTime::floor(wall),
@@ -200,21 +193,13 @@ pub(super) fn invented() -> impl Strategy<Value = Vec<Stretch>> {
     let rest = prop::collection::vec((600i64..172_800, offset.clone()), 1..=5);
     (offset, rest).prop_map(|(first, rest)| {
         let begin = -30 * DAY;
-        let mut list = vec![Stretch {
-            from: begin,
-            until: 0,
-            offset: first * SECOND,
-        }];
+        let mut list = vec![Stretch { from: begin, until: 0, offset: first * SECOND }];
         let mut at = 0;
         for (lasts, offset) in rest {
             if let Some(last) = list.last_mut() {
                 last.until = at;
             }
-            list.push(Stretch {
-                from: at,
-                until: at + 30 * DAY,
-                offset: offset * SECOND,
-            });
+            list.push(Stretch { from: at, until: at + 30 * DAY, offset: offset * SECOND });
             at += lasts * SECOND;
         }
         list.dedup_by(|next, kept| {
@@ -239,11 +224,7 @@ pub(super) fn invented_offset(list: &[Stretch], moment: i64) -> i64 {
 pub(super) fn invented_drop(list: &[Stretch]) -> i64 {
     list.iter()
         .enumerate()
-        .flat_map(|(i, earlier)| {
-            list[i..]
-                .iter()
-                .map(move |later| earlier.offset - later.offset)
-        })
+        .flat_map(|(i, earlier)| list[i..].iter().map(move |later| earlier.offset - later.offset))
         .max()
         .unwrap_or(0)
 }

@@ -47,6 +47,9 @@ pub fn lookup_argument(zone: ServerZone, moment: Timestamp) -> ServerTime {
 /// The answer cuts the clock's history cleanly: before some moment all readings are below it, from
 /// that moment on none is. So every moment that a row left out can stand for is at or before every
 /// moment of the rows that are read, and a row left out rules none of these out.
+///
+/// Where cleanup has removed rows of that range, the result is still not after the truth, but it can
+/// be the first pass instead of the second.
 #[must_use]
 pub fn lookback(zone: ServerZone, reading: ServerTime) -> Option<ServerTime> {
     let local = reading.local_micros();
@@ -62,9 +65,7 @@ pub fn lookback(zone: ServerZone, reading: ServerTime) -> Option<ServerTime> {
 fn argument(ahead: &Stretches, moment: i64) -> ServerTime {
     let least = ahead.least_reading_from(moment);
     let ticks = ServerTime::floor_local_micros(least).as_ticks();
-    let cut = ticks
-        .saturating_sub(1)
-        .div_euclid(ServerTime::TICKS_A_SECOND);
+    let cut = ticks.saturating_sub(1).div_euclid(ServerTime::TICKS_A_SECOND);
     ServerTime::from_ticks(cut.saturating_mul(ServerTime::TICKS_A_SECOND))
 }
 
@@ -75,7 +76,8 @@ fn clean_cut(around: &Stretches, local: i64) -> Option<i64> {
     loop {
         let cut = around.least_reading_from(from);
         match around.earliest_moment_from(cut) {
-            // Each turn goes back behind one more change; the window holds few.
+            // Each turn's cut is lower, and the first reading of another stretch: the turns are no
+            // more than the stretches.
             Some(earlier) if earlier < from => from = earlier,
             _ => return Some(cut),
         }

@@ -128,11 +128,7 @@ impl Stretches {
                 last = last.min(stretch.last());
             }
         }
-        offset.map(|offset| Quiet {
-            first,
-            last,
-            offset,
-        })
+        offset.map(|offset| Quiet { first, last, offset })
     }
 
     /// Stretches that follow each other as given, for zones that no database knows.
@@ -169,20 +165,12 @@ fn search(offset_at: impl Fn(i64) -> i64, from: i64, until: i64) -> Vec<Stretch>
                 change = middle;
             }
         }
-        list.push(Stretch {
-            from: start,
-            until: change,
-            offset,
-        });
+        list.push(Stretch { from: start, until: change, offset });
         start = change;
         at = change;
         offset = offset_at(change);
     }
-    list.push(Stretch {
-        from: start,
-        until,
-        offset,
-    });
+    list.push(Stretch { from: start, until, offset });
     list
 }
 
@@ -228,10 +216,7 @@ mod tests {
             }
         }
         for (zone, change) in all_changes() {
-            assert!(
-                change.before.abs().max(change.after.abs()) < OFFSET_LIMIT,
-                "{zone}"
-            );
+            assert!(change.before.abs().max(change.after.abs()) < OFFSET_LIMIT, "{zone}");
             let repeated = change.before - change.after;
             assert!(
                 repeated <= 0 || repeated >= 2 * super::super::ORDER_SLACK_MICROS,
@@ -262,15 +247,21 @@ mod tests {
         }
 
         #[test]
-        fn a_reading_without_a_moment_lies_in_a_gap(
+        fn a_reading_without_a_moment_lies_in_a_gap_and_counts_as_the_earliest(
             list in invented(),
             second in -300_000i64..600_000,
         ) {
-            let stretches = Stretches::listed(list);
+            let stretches = Stretches::listed(list.clone());
             let local = second * SECOND;
             if stretches.candidates(local).next().is_none() {
                 let earliest = stretches.earliest_in_gap(local);
-                prop_assert!(earliest.is_some_and(|at| at > local - OFFSET_LIMIT));
+                let jumps = list.windows(2).filter(|pair| {
+                    pair[0].last() < local && local < pair[1].first()
+                });
+                let plausible =
+                    jumps.flat_map(|pair| [pair[0].offset, pair[1].offset]).map(|o| local - o);
+                prop_assert!(earliest.is_some());
+                prop_assert_eq!(earliest, plausible.min());
             }
         }
     }

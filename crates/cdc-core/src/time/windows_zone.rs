@@ -8,10 +8,7 @@ const TABLE: &str = include_str!("../../data/windows-zones.csv");
 
 /// Every Windows name with the name of its IANA zone.
 pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    TABLE
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once(','))
+    TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(','))
 }
 
 /// The Windows zone of a name, in the table's spelling. Case does not matter, as on the server.

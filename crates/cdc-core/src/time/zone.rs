@@ -51,10 +51,7 @@ impl ServerZone {
         if let Some((name, zone)) = windows_zone::find(text) {
             return Ok(Self(Kind::Windows(name, zone)));
         }
-        if let Some(zone) = TZ_VARIANTS
-            .iter()
-            .find(|zone| zone.name().eq_ignore_ascii_case(text))
-        {
+        if let Some(zone) = TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(text)) {
             return Ok(Self(Kind::Iana(*zone)));
         }
         Err(unknown(setting, text))
@@ -70,12 +67,9 @@ impl ServerZone {
         if (-FIXED_LIMIT_MINUTES..=FIXED_LIMIT_MINUTES).contains(&minutes) {
             return Ok(Self(Kind::Fixed(minutes)));
         }
-        Err(Error::new(
-            ErrorKind::Config,
-            "offset of the server's clock is more than 14 hours",
-        )
-        .with("minutes", minutes)
-        .remedy("give an offset from UTC-14:00 to UTC+14:00, or the name of the zone"))
+        Err(Error::new(ErrorKind::Config, "offset of the server's clock is more than 14 hours")
+            .with("minutes", minutes)
+            .remedy("give an offset from UTC-14:00 to UTC+14:00, or the name of the zone"))
     }
 
     /// Whether the offset was opted into and does not follow any change of the server's clock.
@@ -203,11 +197,8 @@ fn nearest(text: &str) -> Option<String> {
 /// An offset in another spelling: `-03:00`, `GMT-3`, `UTC-3`.
 fn meant_offset(text: &str) -> Option<ServerZone> {
     let upper = text.trim().to_ascii_uppercase();
-    let rest = upper
-        .strip_prefix("UTC")
-        .or_else(|| upper.strip_prefix("GMT"))
-        .unwrap_or(&upper)
-        .trim();
+    let rest =
+        upper.strip_prefix("UTC").or_else(|| upper.strip_prefix("GMT")).unwrap_or(&upper).trim();
     let sign = rest.get(..1).filter(|sign| matches!(*sign, "+" | "-"))?;
     let (hours, minutes) = match rest.get(1..)?.split_once(':') {
         Some(parts) => parts,
@@ -219,16 +210,7 @@ fn meant_offset(text: &str) -> Option<ServerZone> {
 
 /// A name without what is easily mistaken in it.
 fn plain(name: &str) -> Vec<char> {
-    name.trim()
-        .chars()
-        .map(|c| {
-            if c == '_' {
-                ' '
-            } else {
-                c.to_ascii_lowercase()
-            }
-        })
-        .collect()
+    name.trim().chars().map(|c| if c == '_' { ' ' } else { c.to_ascii_lowercase() }).collect()
 }
 
 /// How many characters must be put in, left out or replaced to make one name of the other.
@@ -284,10 +266,7 @@ mod tests {
     fn a_windows_name_and_its_iana_name_are_one_zone() {
         let windows = parse("E. South America Standard Time").expect("known");
         assert_eq!(windows.iana(), Some(Tz::America__Sao_Paulo));
-        assert_eq!(
-            parse("UTC-11").expect("known").iana(),
-            Some(Tz::Etc__GMTPlus11)
-        );
+        assert_eq!(parse("UTC-11").expect("known").iana(), Some(Tz::Etc__GMTPlus11));
     }
 
     #[test]
@@ -298,14 +277,7 @@ mod tests {
             let error = parse(text).expect_err(text);
             assert_eq!(error.advice(), "did you mean \"UTC-03:00\"?", "{text}");
         }
-        for text in [
-            "UTC-3:0",
-            "UTC-03:60",
-            "UTC--3:00",
-            "UTC+99",
-            "UTC-03:00 ",
-            "UTC−03:00",
-        ] {
+        for text in ["UTC-3:0", "UTC-03:60", "UTC--3:00", "UTC+99", "UTC-03:00 ", "UTC−03:00"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }
@@ -325,10 +297,7 @@ mod tests {
             ("America/Sao_Paolo", "America/Sao_Paulo"),
             ("Sao Paulo", "America/Sao_Paulo"),
             ("new york", "America/New_York"),
-            (
-                "E. South America Standart Time",
-                "E. South America Standard Time",
-            ),
+            ("E. South America Standart Time", "E. South America Standard Time"),
             ("Europe/Berlin ", "Europe/Berlin"),
             ("W Europe Standard Time", "W. Europe Standard Time"),
         ] {
@@ -337,12 +306,7 @@ mod tests {
             assert_eq!(error.context("setting"), Some("source.time_zone"));
             assert_eq!(error.advice(), format!("did you mean {meant:?}?"));
         }
-        for text in [
-            "",
-            "nowhere near a zone",
-            "\u{1F552}\u{1F552}",
-            &"x".repeat(10_000),
-        ] {
+        for text in ["", "nowhere near a zone", "\u{1F552}\u{1F552}", &"x".repeat(10_000)] {
             let error = parse(text).expect_err("unknown");
             assert!(error.advice().contains("IANA"), "{}", error.advice());
             assert!(error.report().len() < 300);
@@ -360,23 +324,14 @@ mod tests {
         assert_eq!(at("2025-10-26T01:00:00Z"), "2025-10-26 02:00:00");
         let moment = Timestamp::from_micros(1_666);
         let tick = ServerZone::UTC.reading(moment).expect("in range");
-        assert_eq!(
-            tick.wall().expect("in range"),
-            DateTime::UNIX_EPOCH.naive_utc()
-        );
+        assert_eq!(tick.wall().expect("in range"), DateTime::UNIX_EPOCH.naive_utc());
     }
 
     #[test]
     fn moments_beyond_the_calendar_still_have_an_offset() {
         let zone = parse("America/New_York").expect("known");
-        assert_eq!(
-            zone.offset_micros(i64::MAX),
-            zone.offset_micros(i64::MAX / 2)
-        );
-        assert_eq!(
-            zone.offset_micros(i64::MIN),
-            zone.offset_micros(i64::MIN / 2)
-        );
+        assert_eq!(zone.offset_micros(i64::MAX), zone.offset_micros(i64::MAX / 2));
+        assert_eq!(zone.offset_micros(i64::MIN), zone.offset_micros(i64::MIN / 2));
         assert_eq!(zone.wall(Timestamp::from_micros(i64::MAX)), None);
     }
 }

@@ -20,8 +20,7 @@ const STATEMENT_CHARACTERS: usize = 500;
 #[async_trait]
 impl Catalog for FakeSource {
     async fn instances(&self, table: &TableRef) -> Result<Vec<CaptureInstance>> {
-        self.ask(Call::Instances, |state| self.listed(state, table))
-            .await
+        self.ask(Call::Instances, |state| self.listed(state, table)).await
     }
 
     async fn schema_changes(
@@ -35,10 +34,7 @@ impl Catalog for FakeSource {
                 .instance(instance)
                 .filter(|found| self.sees(state, found))
                 .ok_or_else(|| unknown(instance))?;
-            let inside = found
-                .ddl
-                .iter()
-                .filter(|entry| from <= entry.lsn && entry.lsn <= to);
+            let inside = found.ddl.iter().filter(|entry| from <= entry.lsn && entry.lsn <= to);
             Ok(inside
                 .map(|entry| SchemaChange {
                     at: self.position(entry.lsn),
@@ -100,11 +96,8 @@ impl FakeSource {
             .collect();
         let wanted = table.to_string();
         let chosen = choose(&names, &wanted).ok_or_else(|| {
-            let alike: Vec<_> = names
-                .iter()
-                .filter(|name| resembles(name, &wanted))
-                .cloned()
-                .collect();
+            let alike: Vec<_> =
+                names.iter().filter(|name| resembles(name, &wanted)).cloned().collect();
             not_captured(table, &alike)
         })?;
         let id = visible
@@ -112,10 +105,8 @@ impl FakeSource {
             .zip(&names)
             .find(|(_, name)| **name == chosen)
             .map(|((instance, _), _)| instance.table);
-        let mut found: Vec<_> = visible
-            .into_iter()
-            .filter(|(instance, _)| Some(instance.table) == id)
-            .collect();
+        let mut found: Vec<_> =
+            visible.into_iter().filter(|(instance, _)| Some(instance.table) == id).collect();
         found.sort_by_key(|(instance, _)| (instance.created, instance.start));
         Ok(found
             .into_iter()
@@ -137,10 +128,7 @@ impl FakeSource {
     ) {
         for instance in instances {
             let table = Some(&instance.table);
-            if !state
-                .permissions
-                .may_select_changes(&self.login, &instance.name)
-            {
+            if !state.permissions.may_select_changes(&self.login, &instance.name) {
                 findings.push(finding(
                     FindingLevel::Failure,
                     table,
@@ -187,12 +175,7 @@ impl FakeSource {
 }
 
 fn finding(level: FindingLevel, table: Option<&TableName>, message: &str, remedy: &str) -> Finding {
-    Finding {
-        level,
-        table: table.cloned(),
-        message: message.into(),
-        remedy: remedy.into(),
-    }
+    Finding { level, table: table.cloned(), message: message.into(), remedy: remedy.into() }
 }
 
 /// The exact name, or else the only one that differs in case alone.
@@ -200,10 +183,8 @@ fn choose(names: &[String], wanted: &str) -> Option<String> {
     if names.iter().any(|name| name == wanted) {
         return Some(wanted.into());
     }
-    let mut alike: Vec<_> = names
-        .iter()
-        .filter(|name| name.to_lowercase() == wanted.to_lowercase())
-        .collect();
+    let mut alike: Vec<_> =
+        names.iter().filter(|name| name.to_lowercase() == wanted.to_lowercase()).collect();
     alike.dedup();
     match alike.as_slice() {
         [one] => Some((*one).clone()),
@@ -214,10 +195,6 @@ fn choose(names: &[String], wanted: &str) -> Option<String> {
 /// True for names worth suggesting: one contains the other, or they share a long beginning.
 fn resembles(name: &str, wanted: &str) -> bool {
     let (name, wanted) = (name.to_lowercase(), wanted.to_lowercase());
-    let shared = name
-        .chars()
-        .zip(wanted.chars())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let shared = name.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();
     name.contains(&wanted) || wanted.contains(&name) || 2 * shared > name.chars().count()
 }

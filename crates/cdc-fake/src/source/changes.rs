@@ -51,9 +51,8 @@ impl ChangeReader for FakeSource {
         let kill = self.database.next_kill(Call::Changes);
         let (instance, clock) = self
             .ask(Call::Changes, |state| {
-                let instance = state
-                    .instance(&request.instance)
-                    .ok_or_else(|| unknown(&request.instance))?;
+                let instance =
+                    state.instance(&request.instance).ok_or_else(|| unknown(&request.instance))?;
                 self.require_changes(state, instance)?;
                 for wanted in &request.columns {
                     by_id(&instance.columns, wanted).ok_or_else(|| {
@@ -62,10 +61,7 @@ impl ChangeReader for FakeSource {
                             .with("column", &wanted.name)
                     })?;
                 }
-                Ok((
-                    instance.id,
-                    self.clock_before(state, from, request.time_before),
-                ))
+                Ok((instance.id, self.clock_before(state, from, request.time_before)))
             })
             .await?;
         let reader = Reader {
@@ -165,10 +161,7 @@ impl Reader {
     /// commit has left the mapping are not found, as in a join.
     fn fetch(&mut self, limit: usize) -> Result<Vec<(ChangeEntry, Timestamp)>> {
         let state = self.source.database.state();
-        let instance = state
-            .instances
-            .get(&self.instance)
-            .ok_or_else(|| unknown(&self.name))?;
+        let instance = state.instances.get(&self.instance).ok_or_else(|| unknown(&self.name))?;
         let first = instance.index_behind(self.cursor.0, self.cursor.1);
         let mut fetched = Vec::with_capacity(limit.min(instance.entries.len()));
         let mut rows = 0;
@@ -212,12 +205,8 @@ impl Reader {
         let wide = |error| Error::bug("an lsn is not ten bytes").caused_by(error);
         for (entry, time) in entries {
             for operation in entry.operations() {
-                commits
-                    .append_value(entry.commit.as_bytes())
-                    .map_err(wide)?;
-                sequences
-                    .append_value(entry.seqval.as_bytes())
-                    .map_err(wide)?;
+                commits.append_value(entry.commit.as_bytes()).map_err(wide)?;
+                sequences.append_value(entry.seqval.as_bytes()).map_err(wide)?;
                 operations.append_value(operation.code());
                 commands.append_value(entry.command);
                 times.append_value(time.as_micros());
@@ -247,9 +236,7 @@ impl Reader {
         for (entry, _) in entries {
             for operation in entry.operations() {
                 let operation: Operation = *operation;
-                builder
-                    .append(entry.cell(operation, column))
-                    .map_err(located)?;
+                builder.append(entry.cell(operation, column)).map_err(located)?;
             }
         }
         Ok(builder.finish())

@@ -14,9 +14,7 @@ use crate::{database::DatabaseState, injection::Call, mapping::MappingEntry};
 impl PositionLog for FakeSource {
     async fn high(&self) -> Result<Bound> {
         self.ask(Call::High, |state| {
-            Ok(state
-                .high()
-                .map_or(Bound::Null, |lsn| Bound::At(self.position(lsn))))
+            Ok(state.high().map_or(Bound::Null, |lsn| Bound::At(self.position(lsn))))
         })
         .await
     }
@@ -47,10 +45,7 @@ impl PositionLog for FakeSource {
     async fn position_at(&self, moment: Timestamp) -> Result<Option<Position>> {
         let argument = lookup_argument(self.zone, moment);
         self.ask(Call::PositionAt, |state| {
-            Ok(state
-                .mapping
-                .at_time(argument)
-                .map(|lsn| self.position(lsn)))
+            Ok(state.mapping.at_time(argument).map(|lsn| self.position(lsn)))
         })
         .await
     }
@@ -58,10 +53,7 @@ impl PositionLog for FakeSource {
     async fn nth_commit_after(&self, after: Position, count: u64) -> Result<Option<Position>> {
         let after = Lsn::try_from(after)?;
         self.ask(Call::NthCommit, |state| {
-            Ok(state
-                .mapping
-                .nth_after(after, count)
-                .map(|lsn| self.position(lsn)))
+            Ok(state.mapping.nth_after(after, count).map(|lsn| self.position(lsn)))
         })
         .await
     }

@@ -46,8 +46,7 @@ impl TableReader for FakeSource {
                 let rows = || keyed.table.rows.values();
                 rows().min_by_key(by_key).zip(rows().max_by_key(by_key))
             };
-            ends.map(|(first, last)| Ok((keyed.tuple(first)?, keyed.tuple(last)?)))
-                .transpose()
+            ends.map(|(first, last)| Ok((keyed.tuple(first)?, keyed.tuple(last)?))).transpose()
         })
         .await
     }
@@ -92,14 +91,7 @@ impl TableReader for FakeSource {
                 Ok(state.table_id(&request.table)?)
             })
             .await?;
-        let reader = RowReader {
-            source: self.clone(),
-            table,
-            schema,
-            request,
-            cursor: None,
-            kill,
-        };
+        let reader = RowReader { source: self.clone(), table, schema, request, cursor: None, kill };
         Ok(Box::pin(stream::try_unfold(reader, RowReader::next)))
     }
 }
@@ -134,10 +126,7 @@ impl FakeSource {
         let mut columns = Vec::with_capacity(key.len());
         for name in key {
             let slot = found.slot(name).map_err(|error| located(error.into()))?;
-            let column = &found
-                .definition(slot)
-                .map_err(|error| located(error.into()))?
-                .column;
+            let column = &found.definition(slot).map_err(|error| located(error.into()))?.column;
             if column.sql_type.is_large_object() || matches!(column.sql_type, SqlType::Other(_)) {
                 return Err(located(
                     Error::new(ErrorKind::Unsupported, "key column has no order")
@@ -164,17 +153,8 @@ impl FakeSource {
         let (from, to) = (bound(&range.from)?, bound(&range.to)?);
         let leading = !columns.is_empty()
             && columns.len() <= found.key.len()
-            && columns
-                .iter()
-                .zip(&found.key)
-                .all(|(column, slot)| slot_of(column) == *slot);
-        Ok(Keyed {
-            table: found,
-            columns,
-            from,
-            to,
-            leading,
-        })
+            && columns.iter().zip(&found.key).all(|(column, slot)| slot_of(column) == *slot);
+        Ok(Keyed { table: found, columns, from, to, leading })
     }
 }
 
@@ -193,9 +173,7 @@ impl<'a> Keyed<'a> {
 
     fn key_of(&self, row: &Row) -> SortKey {
         sort_key(
-            self.columns
-                .iter()
-                .map(|column| row.get(slot_of(column)).unwrap_or(&NULL)),
+            self.columns.iter().map(|column| row.get(slot_of(column)).unwrap_or(&NULL)),
             self.table.collation,
         )
     }
@@ -214,11 +192,8 @@ impl<'a> Keyed<'a> {
         &self,
         cursor: Option<&SortKey>,
     ) -> Box<dyn Iterator<Item = (&'a SortKey, &'a Row)> + '_> {
-        let (from, to) = if self.leading {
-            (self.from.as_ref(), self.to.as_ref())
-        } else {
-            (None, None)
-        };
+        let (from, to) =
+            if self.leading { (self.from.as_ref(), self.to.as_ref()) } else { (None, None) };
         let lower = match (cursor, from) {
             (Some(cursor), _) => Bound::Excluded(cursor),
             (None, Some(from)) => Bound::Included(from),
@@ -242,11 +217,7 @@ impl<'a> Keyed<'a> {
     }
 
     fn tuple(&self, row: &Row) -> Result<KeyTuple> {
-        let columns: Vec<Column> = self
-            .columns
-            .iter()
-            .map(|column| (*column).clone())
-            .collect();
+        let columns: Vec<Column> = self.columns.iter().map(|column| (*column).clone()).collect();
         let schema = row_schema(&columns)?;
         let mut arrays = Vec::with_capacity(columns.len());
         for column in &columns {
@@ -302,9 +273,7 @@ impl RowReader {
         let state = self.source.database.state();
         let request = &self.request;
         let current = state.table(self.table)?;
-        let keyed = self
-            .source
-            .keyed(&state, &current.name, &request.key, &request.range)?;
+        let keyed = self.source.keyed(&state, &current.name, &request.key, &request.range)?;
         let mut last = None;
         let rows = keyed
             .rows_behind(self.cursor.as_ref())
@@ -333,9 +302,7 @@ impl RowReader {
             let slot = slot_of(column);
             for row in rows {
                 let value = row.get(slot).filter(|_| *present).unwrap_or(&NULL);
-                builder
-                    .append(value)
-                    .map_err(|error| error.with("table", &self.request.table))?;
+                builder.append(value).map_err(|error| error.with("table", &self.request.table))?;
             }
             arrays.push(builder.finish());
         }

@@ -14,10 +14,7 @@ use super::{
 const IDLE: i64 = 305 * SECOND;
 
 fn convert(clock: &mut CommitClock, readings: &[ServerTime]) -> Vec<i64> {
-    readings
-        .iter()
-        .map(|reading| clock.next(*reading).as_micros())
-        .collect()
+    readings.iter().map(|reading| clock.next(*reading).as_micros()).collect()
 }
 
 /// The moments that a reading can stand for, asked of the zone itself: a stretch of an offset holds
@@ -52,10 +49,7 @@ fn determined(possible: &[Vec<i64>]) -> Vec<Option<i64>> {
     (0..possible.len())
         .map(|i| {
             let first = histories[0][i];
-            histories
-                .iter()
-                .all(|history| history[i] == first)
-                .then_some(first)
+            histories.iter().all(|history| history[i] == first).then_some(first)
         })
         .collect()
 }
@@ -74,8 +68,12 @@ fn check(
             return Err(format!("{result} is after the truth {truth}"));
         }
     }
-    for ((result, truth), known) in results.iter().zip(truth).zip(determined(possible)) {
-        if known.is_some() && *result != rounding.ticked(*truth) {
+    let ticked = truth.iter().map(|truth| rounding.ticked(*truth));
+    if results.iter().copied().eq(ticked.clone()) {
+        return Ok(());
+    }
+    for ((result, truth), known) in results.iter().zip(ticked).zip(determined(possible)) {
+        if known.is_some() && *result != truth {
             return Err(format!("{result} is not the determined {truth}"));
         }
     }
@@ -89,11 +87,7 @@ fn around_every_change_idle_entries_determine_every_commit() {
         let mut clock = CommitClock::new(zone);
         for at in (-count..=count).map(|entry| change.at + entry * IDLE) {
             let result = clock.next(reading(zone, at, Rounding::Nearest)).as_micros();
-            assert_eq!(
-                result,
-                Rounding::Nearest.ticked(at),
-                "{zone} {change:?} {at}"
-            );
+            assert_eq!(result, Rounding::Nearest.ticked(at), "{zone} {change:?} {at}");
         }
         assert!(clock.take_doubts().is_none(), "{zone} {change:?}");
     }
@@ -105,10 +99,7 @@ fn around_every_repeat_any_two_commits_give_what_they_determine() {
         let warm = {
             let mut clock = CommitClock::new(zone).with_slack(0);
             clock.next(reading(zone, change.at - DAY, Rounding::Nearest));
-            CommitClock {
-                last: None,
-                ..clock
-            }
+            CommitClock { last: None, ..clock }
         };
         let offsets = [change.before, change.after];
         let rows: Vec<(i64, ServerTime, Vec<i64>)> = change
@@ -382,10 +373,7 @@ fn los_angeles_is_converted_within_the_tick() {
     let mut clock = CommitClock::new(zone("America/Los_Angeles"));
     let result = clock.next(local("2021-04-28T16:26:36.387"));
     assert_eq!(result, utc("2021-04-28T23:26:36.386666Z"));
-    assert_eq!(
-        ServerZone::UTC.reading(result),
-        Some(local("2021-04-28T23:26:36.387"))
-    );
+    assert_eq!(ServerZone::UTC.reading(result), Some(local("2021-04-28T23:26:36.387")));
 }
 
 #[test]
@@ -405,54 +393,27 @@ fn the_last_tick_of_the_first_pass_is_not_an_hour_late() {
     // 01:59:59.999 of the first pass is stored as 02:00:00, which is also the end of the second.
     let zone = zone("America/New_York");
     let mut clock = CommitClock::resume(zone, utc("2026-11-01T05:59:00Z"));
-    assert_eq!(
-        clock.next(local("2026-11-01T02:00:00")),
-        utc("2026-11-01T06:00:00Z")
-    );
+    assert_eq!(clock.next(local("2026-11-01T02:00:00")), utc("2026-11-01T06:00:00Z"));
     let mut clock = CommitClock::resume(zone, utc("2026-11-01T06:59:00Z"));
-    assert_eq!(
-        clock.next(local("2026-11-01T02:00:00")),
-        utc("2026-11-01T07:00:00Z")
-    );
+    assert_eq!(clock.next(local("2026-11-01T02:00:00")), utc("2026-11-01T07:00:00Z"));
 }
 
 #[test]
 fn a_few_milliseconds_out_of_order_do_not_start_the_second_pass() {
     let mut clock = CommitClock::new(zone("America/New_York"));
-    assert_eq!(
-        clock.next(local("2026-11-01T01:30:00.100")),
-        utc("2026-11-01T05:30:00.1Z")
-    );
-    assert_eq!(
-        clock.next(local("2026-11-01T01:30:00.050")),
-        utc("2026-11-01T05:30:00.1Z")
-    );
-    assert_eq!(
-        clock.next(local("2026-11-01T01:31:00")),
-        utc("2026-11-01T05:31:00Z")
-    );
+    assert_eq!(clock.next(local("2026-11-01T01:30:00.100")), utc("2026-11-01T05:30:00.1Z"));
+    assert_eq!(clock.next(local("2026-11-01T01:30:00.050")), utc("2026-11-01T05:30:00.1Z"));
+    assert_eq!(clock.next(local("2026-11-01T01:31:00")), utc("2026-11-01T05:31:00Z"));
     assert!(clock.take_doubts().is_none());
 }
 
 #[test]
 fn a_reading_in_a_gap_is_the_least_of_both_and_told() {
     let mut clock = CommitClock::new(zone("America/New_York"));
-    assert_eq!(
-        clock.next(local("2026-03-08T02:30:00")),
-        utc("2026-03-08T06:30:00Z")
-    );
-    assert_eq!(
-        clock.next(local("2026-03-08T01:55:00")),
-        utc("2026-03-08T06:55:00Z")
-    );
-    assert_eq!(
-        clock.next(local("2026-03-08T02:35:00")),
-        utc("2026-03-08T06:55:00Z")
-    );
-    assert_eq!(
-        clock.next(local("2026-03-08T03:01:00")),
-        utc("2026-03-08T07:01:00Z")
-    );
+    assert_eq!(clock.next(local("2026-03-08T02:30:00")), utc("2026-03-08T06:30:00Z"));
+    assert_eq!(clock.next(local("2026-03-08T01:55:00")), utc("2026-03-08T06:55:00Z"));
+    assert_eq!(clock.next(local("2026-03-08T02:35:00")), utc("2026-03-08T06:55:00Z"));
+    assert_eq!(clock.next(local("2026-03-08T03:01:00")), utc("2026-03-08T07:01:00Z"));
     let doubts = clock.take_doubts();
     assert_eq!((doubts.in_gap, doubts.put_back), (2, 0));
     assert!(clock.take_doubts().is_none());
@@ -461,22 +422,10 @@ fn a_reading_in_a_gap_is_the_least_of_both_and_told() {
 #[test]
 fn a_clock_put_back_holds_the_result_until_it_has_caught_up_and_is_told() {
     let mut clock = CommitClock::new(ServerZone::UTC);
-    assert_eq!(
-        clock.next(local("2026-07-01T12:00:00")),
-        utc("2026-07-01T12:00:00Z")
-    );
-    assert_eq!(
-        clock.next(local("2026-07-01T11:55:00")),
-        utc("2026-07-01T12:00:00Z")
-    );
-    assert_eq!(
-        clock.next(local("2026-07-01T11:59:30")),
-        utc("2026-07-01T12:00:00Z")
-    );
-    assert_eq!(
-        clock.next(local("2026-07-01T12:00:01")),
-        utc("2026-07-01T12:00:01Z")
-    );
+    assert_eq!(clock.next(local("2026-07-01T12:00:00")), utc("2026-07-01T12:00:00Z"));
+    assert_eq!(clock.next(local("2026-07-01T11:55:00")), utc("2026-07-01T12:00:00Z"));
+    assert_eq!(clock.next(local("2026-07-01T11:59:30")), utc("2026-07-01T12:00:00Z"));
+    assert_eq!(clock.next(local("2026-07-01T12:00:01")), utc("2026-07-01T12:00:01Z"));
     let doubts = clock.take_doubts();
     assert_eq!((doubts.in_gap, doubts.put_back), (0, 1));
     assert_eq!(doubts.put_back_micros, 300 * SECOND);

@@ -25,11 +25,17 @@ struct Row {
 
 /// Both ways in which the server may read "largest less than or equal".
 fn picks(rows: &[Row], argument: ServerTime) -> [Option<usize>; 2] {
-    let found = || (0..rows.len()).filter(|i| rows[*i].reading <= argument);
-    [
-        found().max_by_key(|i| (rows[*i].reading, *i)),
-        found().max(),
-    ]
+    let mut greatest_time: Option<usize> = None;
+    let mut greatest_lsn = None;
+    for (i, row) in rows.iter().enumerate() {
+        if row.reading <= argument {
+            greatest_lsn = Some(i);
+            if greatest_time.is_none_or(|best| rows[best].reading <= row.reading) {
+                greatest_time = Some(i);
+            }
+        }
+    }
+    [greatest_time, greatest_lsn]
 }
 
 /// No pick is after the moment; what it passes over is near the moment or near the pick.
@@ -37,18 +43,14 @@ fn check(rows: &[Row], moment: i64, argument: ServerTime, repeated: i64) -> Resu
     for (way, pick) in picks(rows, argument).into_iter().enumerate() {
         let picked = pick.map_or(i64::MIN / 2, |i| rows[i].moment);
         if picked > moment {
-            return Err(format!(
-                "way {way} picks {picked} after {moment}, argument {argument}"
-            ));
+            return Err(format!("way {way} picks {picked} after {moment}, argument {argument}"));
         }
         for missed in &rows[pick.map_or(0, |i| i + 1)..] {
             let at = missed.moment;
             let near_moment = at >= moment - repeated - CUT;
             let near_pick = way == 0 && at <= picked + repeated + CUT;
             if at <= moment && !near_moment && !near_pick {
-                return Err(format!(
-                    "way {way} misses {at} for {moment}, argument {argument}"
-                ));
+                return Err(format!("way {way} misses {at} for {moment}, argument {argument}"));
             }
         }
     }
@@ -61,10 +63,7 @@ fn around_every_change_no_commit_after_the_moment_is_found_and_few_are_missed() 
         let rows: Vec<Row> = change
             .edges()
             .into_iter()
-            .map(|moment| Row {
-                moment,
-                reading: reading(zone, moment, Rounding::Nearest),
-            })
+            .map(|moment| Row { moment, reading: reading(zone, moment, Rounding::Nearest) })
             .collect();
         for moment in change.around_edges(&[-1, 0, 1_700]) {
             let argument = lookup_argument(zone, Timestamp::from_micros(moment));
@@ -183,11 +182,7 @@ proptest! {
 
 #[track_caller]
 fn argument_is(zone: ServerZone, moment: &str, expected: &str) {
-    assert_eq!(
-        lookup_argument(zone, utc(moment)),
-        local(expected),
-        "{moment}"
-    );
+    assert_eq!(lookup_argument(zone, utc(moment)), local(expected), "{moment}");
 }
 
 #[test]
@@ -230,11 +225,7 @@ fn a_whole_second_is_cut_below_itself_for_a_commit_may_share_its_tick() {
         argument_is(zone, "2026-01-01T12:00:00.999999Z", "2026-01-01T12:00:00");
         assert_eq!(lookback(zone, local("2026-01-01T12:00:00")), None);
     }
-    argument_is(
-        zone("UTC-03:00"),
-        "2026-01-01T12:00:00.5Z",
-        "2026-01-01T09:00:00",
-    );
+    argument_is(zone("UTC-03:00"), "2026-01-01T12:00:00.5Z", "2026-01-01T09:00:00");
 }
 
 #[test]
