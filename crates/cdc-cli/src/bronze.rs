@@ -9,8 +9,7 @@ use std::{
 
 use arrow_array::{
     Array, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int16Array, Int32Array,
-    Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-    cast::AsArray,
+    Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, cast::AsArray,
     types::Date32Type,
 };
 use arrow_schema::{DataType, TimeUnit};
@@ -139,7 +138,9 @@ fn orders(batch: &RecordBatch) -> Result<Vec<Order>> {
     let sequences = column(batch, "_seqval")?;
     let number = |name: &str| -> Result<Vec<Option<i32>>> {
         let parsed = column(batch, name)?.into_iter();
-        parsed.map(|cell| cell.map(|text| text.parse().map_err(|_| no_column(name))).transpose()).collect()
+        parsed
+            .map(|cell| cell.map(|text| text.parse().map_err(|_| no_column(name))).transpose())
+            .collect()
     };
     let (commands, operations) = (number("_command_id")?, number("_operation")?);
     let places = commits.into_iter().zip(sequences).zip(commands).zip(operations);
@@ -176,7 +177,12 @@ fn column(batch: &RecordBatch, name: &str) -> Result<Vec<Cell>> {
 fn texts(array: &dyn Array) -> Option<Vec<Cell>> {
     macro_rules! shown {
         ($type:ty) => {
-            array.as_any().downcast_ref::<$type>()?.iter().map(|v| v.map(|v| v.to_string())).collect()
+            array
+                .as_any()
+                .downcast_ref::<$type>()?
+                .iter()
+                .map(|v| v.map(|v| v.to_string()))
+                .collect()
         };
     }
     Some(match array.data_type() {
@@ -189,9 +195,11 @@ fn texts(array: &dyn Array) -> Option<Vec<Cell>> {
         DataType::Utf8 => shown!(StringArray),
         DataType::Decimal128(..) => shown!(Decimal128Array),
         DataType::Timestamp(TimeUnit::Microsecond, _) => shown!(TimestampMicrosecondArray),
-        DataType::Date32 => {
-            array.as_primitive_opt::<Date32Type>()?.iter().map(|v| v.map(|v| v.to_string())).collect()
-        }
+        DataType::Date32 => array
+            .as_primitive_opt::<Date32Type>()?
+            .iter()
+            .map(|v| v.map(|v| v.to_string()))
+            .collect(),
         DataType::Binary => array
             .as_binary_opt::<i32>()?
             .iter()
@@ -221,14 +229,17 @@ mod tests {
             Field::new("id", DataType::Int32, true),
             Field::new("name", DataType::Utf8, true),
         ]);
-        RecordBatch::try_new(Arc::new(schema), vec![
-            Arc::new(rows.iter().map(|r| Some(r.0)).collect::<StringArray>()),
-            Arc::new(rows.iter().map(|r| Some(r.1)).collect::<Int32Array>()),
-            Arc::new(rows.iter().map(|r| Some(r.2)).collect::<StringArray>()),
-            Arc::new(rows.iter().map(|r| Some(r.3)).collect::<Int32Array>()),
-            Arc::new(rows.iter().map(|r| Some(r.4)).collect::<Int32Array>()),
-            Arc::new(rows.iter().map(|r| r.5).collect::<StringArray>()),
-        ])
+        RecordBatch::try_new(
+            Arc::new(schema),
+            vec![
+                Arc::new(rows.iter().map(|r| Some(r.0)).collect::<StringArray>()),
+                Arc::new(rows.iter().map(|r| Some(r.1)).collect::<Int32Array>()),
+                Arc::new(rows.iter().map(|r| Some(r.2)).collect::<StringArray>()),
+                Arc::new(rows.iter().map(|r| Some(r.3)).collect::<Int32Array>()),
+                Arc::new(rows.iter().map(|r| Some(r.4)).collect::<Int32Array>()),
+                Arc::new(rows.iter().map(|r| r.5).collect::<StringArray>()),
+            ],
+        )
         .expect("fits")
     }
 
@@ -244,19 +255,27 @@ mod tests {
     fn the_last_row_of_a_key_in_change_order_is_its_image() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
-        write(path, "later.parquet", &[
-            ("0x02", 2, "0x09", 1, 1, Some("b")),
-            // The log held the insert before the delete of a key update; commands say otherwise.
-            ("0x02", 4, "0x08", 2, 1, Some("c")),
-            ("0x02", 5, "0x0A", 1, 2, Some("x")),
-            ("0x03", 1, "0x0B", 3, 3, Some("old")),
-            ("0x03", 1, "0x0B", 4, 3, None),
-        ]);
-        write(path, "first.parquet", &[
-            ("0x01", 1, "0x01", 2, 1, Some("a")),
-            ("0x01", 1, "0x02", 2, 2, Some("x")),
-            ("0x01", 1, "0x03", 2, 3, Some("old")),
-        ]);
+        write(
+            path,
+            "later.parquet",
+            &[
+                ("0x02", 2, "0x09", 1, 1, Some("b")),
+                // The log held the insert before the delete of a key update; commands say otherwise.
+                ("0x02", 4, "0x08", 2, 1, Some("c")),
+                ("0x02", 5, "0x0A", 1, 2, Some("x")),
+                ("0x03", 1, "0x0B", 3, 3, Some("old")),
+                ("0x03", 1, "0x0B", 4, 3, None),
+            ],
+        );
+        write(
+            path,
+            "first.parquet",
+            &[
+                ("0x01", 1, "0x01", 2, 1, Some("a")),
+                ("0x01", 1, "0x02", 2, 2, Some("x")),
+                ("0x01", 1, "0x03", 2, 3, Some("old")),
+            ],
+        );
         write(path, "gone.parquet", &[("0x01", 1, "0x04", 2, 4, Some("removed file"))]);
         let log = path.join("_delta_log");
         fs::create_dir(&log).expect("creates");

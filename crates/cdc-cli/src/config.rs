@@ -18,12 +18,12 @@ use std::{
 use cdc_core::{Granularity, Settings, StartAt, TableConfig, TableRef, Timestamp};
 use chrono::DateTime;
 
+use self::{problem::Collector, section::Section};
 pub(crate) use self::{
     problem::{Problem, Problems},
     secret::{Environment, Secret},
     source::{Data, FakeConfig},
 };
-use self::{problem::Collector, section::Section};
 
 /// What the binary is told by its file.
 #[derive(Clone, Debug)]
@@ -165,7 +165,8 @@ fn storage(
         };
         let (name, value) = if let Some(name) = key.strip_suffix("_env") {
             (name, secret::from_environment(text, environment))
-        } else if let Some(name) = key.strip_suffix("_file").filter(|name| secret::is_secret(name)) {
+        } else if let Some(name) = key.strip_suffix("_file").filter(|name| secret::is_secret(name))
+        {
             (name, secret::from_file(&resolve(base, text)))
         } else {
             (key, Ok(Secret::new(text)))
@@ -207,11 +208,8 @@ fn settings(mut section: Section<'_>) -> Option<Settings> {
     if let Some(attempts) = narrow(&mut section, "attempts_max", 1_000) {
         settings.retry.attempts_max = u32::try_from(attempts.get()).unwrap_or(u32::MAX);
     }
-    let words = [
-        ("minute", Granularity::Minute),
-        ("hour", Granularity::Hour),
-        ("day", Granularity::Day),
-    ];
+    let words =
+        [("minute", Granularity::Minute), ("hour", Granularity::Hour), ("day", Granularity::Day)];
     assign(&mut settings.granularity, section.word("granularity", &words));
     // Accepting a gap and taking a new snapshot come with the initial load.
     section.word("on_data_loss", &[("fail", ())]);
@@ -272,7 +270,8 @@ fn tables(root: &mut Section<'_>) -> Vec<TableConfig> {
         let Some(table) = table(section) else {
             continue;
         };
-        let same = |other: &&TableConfig| other.target.to_lowercase() == table.target.to_lowercase();
+        let same =
+            |other: &&TableConfig| other.target.to_lowercase() == table.target.to_lowercase();
         if tables.iter().any(|other| same(&other)) {
             problems.add(path, format!("\"{}\" is the target of two tables", table.target));
         }
@@ -300,7 +299,8 @@ fn table(mut section: Section<'_>) -> Option<TableConfig> {
         (None, None) => {
             let missing = !["source", "instance"].iter().any(|key| section.get(key).is_some());
             if missing {
-                section.wrong("source", "is missing; give \"schema.table\", or instance = \"NAME\"");
+                section
+                    .wrong("source", "is missing; give \"schema.table\", or instance = \"NAME\"");
             }
             None
         }

@@ -107,7 +107,11 @@ impl Observer for LogObserver {
                 "complete"
             ),
             Event::Retrying { table, error, attempt, pause_ms } => tracing::warn!(
-                table, kind = error.kind().name(), attempt, pause_ms, error = error.report(),
+                table,
+                kind = error.kind().name(),
+                attempt,
+                pause_ms,
+                error = error.report(),
                 "failed, trying again"
             ),
             Event::TableStopped { table, error } => tracing::error!(

@@ -1,3 +1,5 @@
 //! The binary `cdc`.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    cdc_cli::process(std::env::args_os())
+}

@@ -334,7 +334,8 @@ mod tests {
 
     #[test]
     fn people_read_every_table_its_mark_its_verdict_and_what_to_do() {
-        let report = Report { seconds: 1.26, ..Report::new("run", Exit::DataLoss) }.with_run(&run());
+        let report =
+            Report { seconds: 1.26, ..Report::new("run", Exit::DataLoss) }.with_run(&run());
         let text = written(&report, false);
         let expected = "\
 table    rows  mark  end                     commit time           complete until

@@ -8,9 +8,7 @@ mod table;
 use std::time::Duration;
 
 use cdc_core::{Result, TableName, Timestamp};
-use cdc_fake::{
-    CaptureSchedule, EnableOptions, FakeDatabase, FakeServer, FakeSource, Login, Zone,
-};
+use cdc_fake::{CaptureSchedule, EnableOptions, FakeDatabase, FakeServer, FakeSource, Login, Zone};
 
 pub(crate) use self::{
     history::History,
@@ -38,7 +36,15 @@ impl Sample {
     /// # Errors
     /// `Config` for rows that cannot be read, `InvalidData` for rows that are none.
     pub(crate) fn new(config: &FakeConfig) -> Result<Self> {
-        let history = History::new(config)?;
+        Self::with_flights_max(config, None)
+    }
+
+    /// The same with the first `flights_max` flights only, though time goes on behind them.
+    ///
+    /// # Errors
+    /// As for [`Sample::new`].
+    pub(crate) fn with_flights_max(config: &FakeConfig, flights_max: Option<u64>) -> Result<Self> {
+        let history = History::new(config, flights_max)?;
         let clock = cdc_fake::VirtualClock::manual(history.begin());
         let server = FakeServer::new(clock, Zone::Named(config.zone));
         let database = server.database(DATABASE);

@@ -34,16 +34,24 @@ pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Parts of a key's name that make its value a secret.
-const MARKS: [&str; 8] =
-    ["password", "secret", "token", "account_key", "sas", "credential", "private_key", "passphrase"];
+const MARKS: [&str; 8] = [
+    "password",
+    "secret",
+    "token",
+    "account_key",
+    "sas",
+    "credential",
+    "private_key",
+    "passphrase",
+];
 
 /// True when the value of a key with this name is a secret.
 pub(super) fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase();
     !key.ends_with("_env")
         && !key.ends_with("_file")
-        && MARKS.iter().any(|mark| key.split('_').any(|part| part == *mark) || {
-            mark.contains('_') && key.contains(mark)
+        && MARKS.iter().any(|mark| {
+            key.split('_').any(|part| part == *mark) || { mark.contains('_') && key.contains(mark) }
         })
 }
 
@@ -99,7 +107,9 @@ pub(super) fn from_file(path: &Path) -> Result<Secret, String> {
     let cannot = |error: std::io::Error| format!("the file {at} cannot be read: {}", error.kind());
     let length = std::fs::metadata(path).map_err(cannot)?.len();
     if length > FILE_BYTES_MAX {
-        return Err(format!("the file {at} has {length} bytes; a secret has at most {FILE_BYTES_MAX}"));
+        return Err(format!(
+            "the file {at} has {length} bytes; a secret has at most {FILE_BYTES_MAX}"
+        ));
     }
     let text = std::fs::read_to_string(path).map_err(cannot)?;
     let value = text.trim_end_matches(['\r', '\n']);
@@ -115,12 +125,17 @@ mod tests {
 
     #[test]
     fn names_of_secrets_are_recognised_and_their_references_are_not() {
-        for key in
-            ["password", "aws_secret_access_key", "azure_storage_account_key", "aws_session_token", "SAS"]
-        {
+        for key in [
+            "password",
+            "aws_secret_access_key",
+            "azure_storage_account_key",
+            "aws_session_token",
+            "SAS",
+        ] {
             assert!(is_secret(key), "{key}");
         }
-        for key in ["password_env", "password_file", "aws_access_key_id", "aws_region", "sasquatch"] {
+        for key in ["password_env", "password_file", "aws_access_key_id", "aws_region", "sasquatch"]
+        {
             assert!(!is_secret(key), "{key}");
         }
     }

@@ -125,7 +125,8 @@ fn fake(mut section: Section<'_>, base: &Path, config: &mut FakeConfig) {
     }
     if let Some(tables) = section.texts("capture") {
         for (index, table) in tables.iter().enumerate().filter(|(_, name)| !TABLES.contains(name)) {
-            let message = format!("\"{table}\" is no table of the server; it has {}", TABLES.join(", "));
+            let message =
+                format!("\"{table}\" is no table of the server; it has {}", TABLES.join(", "));
             let path = format!("{}[{index}]", section.path("capture"));
             section.problems.suggest(path, message, nearest(table, TABLES));
         }

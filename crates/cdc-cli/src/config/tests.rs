@@ -134,11 +134,14 @@ start = "earlist"
 fn unknown_keys_are_errors_in_every_section() {
     let text = format!("{}\nbogus = 1\n[extra]\nx = 1\n", GOOD.replace("rows = 100", "rwos = 100"));
     let found = problems(&text);
-    assert_eq!(found, [
-        "source.fake.rwos: is no setting; did you mean \"rows\"?",
-        "tables[1].bogus: is no setting; allowed are source, instance, target, start",
-        "extra: is no setting; allowed are source, target, run, metrics, tables",
-    ]);
+    assert_eq!(
+        found,
+        [
+            "source.fake.rwos: is no setting; did you mean \"rows\"?",
+            "tables[1].bogus: is no setting; allowed are source, instance, target, start",
+            "extra: is no setting; allowed are source, target, run, metrics, tables",
+        ]
+    );
 }
 
 #[test]
@@ -160,14 +163,17 @@ fn a_secret_that_is_not_there_is_named_by_its_variable_or_file() {
         "aws_region = \"eu-west-1\"",
         "aws_session_token_file = \"no/such/file\"\nazure_storage_account_key = \"planted\"",
     );
-    assert_eq!(problems(&text), [
-        "target.storage.azure_storage_account_key: a secret must not stand in the file; give \
+    assert_eq!(
+        problems(&text),
+        [
+            "target.storage.azure_storage_account_key: a secret must not stand in the file; give \
          azure_storage_account_key_env = \"NAME\" of an environment variable, or \
          azure_storage_account_key_file = \"PATH\" of a file that holds it",
-        "target.storage.aws_secret_access_key_env: the environment variable NOT_SET is not set",
-        "target.storage.aws_session_token_file: the file /etc/cdc/no/such/file cannot be read: \
+            "target.storage.aws_secret_access_key_env: the environment variable NOT_SET is not set",
+            "target.storage.aws_session_token_file: the file /etc/cdc/no/such/file cannot be read: \
          entity not found",
-    ]);
+        ]
+    );
 }
 
 #[test]

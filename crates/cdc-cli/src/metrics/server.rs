@@ -1,12 +1,6 @@
 //! Serves the metrics over HTTP: `GET /metrics` and `GET /healthz`, nothing else.
 
-use std::{
-    convert::Infallible,
-    io,
-    net::SocketAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use cdc_core::{Error, ErrorKind, Result};
 use http_body_util::Full;

@@ -54,7 +54,8 @@ fn told() -> Metrics {
 }
 
 fn value(text: &str, series: &str) -> f64 {
-    let line = text.lines().find(|line| line.strip_prefix(series).is_some_and(|r| r.starts_with(' ')));
+    let line =
+        text.lines().find(|line| line.strip_prefix(series).is_some_and(|r| r.starts_with(' ')));
     let line = line.unwrap_or_else(|| panic!("no {series} in\n{text}"));
     line.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a number")
 }
@@ -92,9 +93,10 @@ async fn a_scrape_over_a_socket_tells_what_the_run_told() {
         assert!((value(&text, series) - expected).abs() < 1e-6, "{series}\n{text}");
     }
     // Ages move with the clock, which shows 08:00 plus the time of this test.
-    for (series, least) in
-        [("cdc_capture_lag_seconds", 1_800.0), ("cdc_verdict_age_seconds{table=\"flights\"}", 3_600.0)]
-    {
+    for (series, least) in [
+        ("cdc_capture_lag_seconds", 1_800.0),
+        ("cdc_verdict_age_seconds{table=\"flights\"}", 3_600.0),
+    ] {
         let age = value(&text, series);
         assert!((least..least + 60.0).contains(&age), "{series} {age}");
     }

@@ -136,9 +136,7 @@ fn broken(error: &csv::Error) -> Error {
 
 fn value(cell: &str, sql_type: &SqlType) -> Option<Value> {
     match sql_type {
-        SqlType::TinyInt | SqlType::SmallInt | SqlType::Int => {
-            cell.parse().ok().map(Value::Int)
-        }
+        SqlType::TinyInt | SqlType::SmallInt | SqlType::Int => cell.parse().ok().map(Value::Int),
         SqlType::Float => cell.parse().ok().map(Value::Float),
         SqlType::DateTimeOffset { .. } => {
             let moment = DateTime::parse_from_rfc3339(cell).ok()?;

@@ -53,7 +53,7 @@ impl History {
     ///
     /// # Errors
     /// `Config` and `InvalidData` for rows that cannot be read.
-    pub(super) fn new(config: &FakeConfig) -> Result<Self> {
+    pub(super) fn new(config: &FakeConfig, flights_max: Option<u64>) -> Result<Self> {
         let mut tables = Vec::new();
         for table in TABLES {
             tables.push(csv_file::rows(&config.data, table)?);
@@ -62,6 +62,9 @@ impl History {
         let place = FLIGHTS.at("time_hour");
         let hour_of = |row: &Vec<Value>| row.get(place).and_then(Value::micros).unwrap_or(0);
         flights.sort_by_key(hour_of);
+        if let Some(most) = flights_max {
+            flights.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        }
         let first = flights.first().map_or(FALL_BACK, hour_of);
         let begin = Timestamp::from_micros(first - 2 * HOUR);
         let mut writer = Writer {
@@ -258,7 +261,8 @@ impl Writer {
             return;
         }
         self.fallen_back = true;
-        let even = |key: &Vec<Value>| key.get(4).and_then(Value::as_int).is_some_and(|n| n % 2 == 0);
+        let even =
+            |key: &Vec<Value>| key.get(4).and_then(Value::as_int).is_some_and(|n| n % 2 == 0);
         self.recent.retain(even);
         for second in (0..2 * 3_600).step_by(75) {
             self.change(FALL_BACK + second * SECOND);

@@ -53,7 +53,10 @@ pub(crate) static TABLES: [&SampleTable; 4] = [
     &SampleTable {
         name: "airlines",
         key: &["carrier"],
-        columns: &[("carrier", SqlType::Char(2), false), ("name", SqlType::NVarChar(Length::Limited(64)), false)],
+        columns: &[
+            ("carrier", SqlType::Char(2), false),
+            ("name", SqlType::NVarChar(Length::Limited(64)), false),
+        ],
     },
     &SampleTable {
         name: "airports",
