@@ -22,7 +22,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub(crate) use self::server::{Server, serve};
+pub(crate) use self::server::serve;
 
 /// Upper bounds of the batch time histograms, in seconds: from an idle mark to a large backlog.
 const SECONDS: [f64; 12] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1_800.0];

@@ -1,6 +1,6 @@
 //! `cdc run`: the engine over the configured parts, until it is done or asked to stop.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Instant};
 
 use cdc_core::{Engine, ErrorKind, Result, RunReport, port::Observer};
 
@@ -31,10 +31,14 @@ pub(crate) fn run(args: &RunArgs, progress: &Progress) -> Report {
         Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
     };
     match runtime.block_on(copy(&config, args.once, progress)) {
-        Ok((run, stopped)) => {
+        Ok(Copied { run, stopped, metrics }) => {
             let exit = exit(&run, args.once);
             let mut report = Report::new(NAME, exit).with_run(&run);
             report.stopped = stopped;
+            if let Some(address) = metrics.map(|address| address.to_string()) {
+                let line = format!("metrics were served on: {address}");
+                report.tell("metrics_address", address, line);
+            }
             report.target = Some(config.target.root);
             report.seconds = begun.elapsed().as_secs_f64();
             report
@@ -44,11 +48,20 @@ pub(crate) fn run(args: &RunArgs, progress: &Progress) -> Report {
 }
 
 /// A configuration file, or every problem of it.
-pub(crate) fn load(file: &PathBuf) -> Result<Config, Failure> {
+pub(crate) fn load(file: &Path) -> Result<Config, Failure> {
     Config::load(file, &|name| std::env::var(name).ok()).map_err(Failure::from)
 }
 
-async fn copy(config: &Config, once: bool, progress: &Progress) -> Result<(RunReport, bool)> {
+/// What a run did.
+struct Copied {
+    run: RunReport,
+    /// It was asked to stop.
+    stopped: bool,
+    /// Where its metrics were served.
+    metrics: Option<SocketAddr>,
+}
+
+async fn copy(config: &Config, once: bool, progress: &Progress) -> Result<Copied> {
     let shutdown = signals::watch().map_err(crate::parts::no_runtime)?;
     let parts = Parts::new(config)?;
     let metrics = Arc::new(Metrics::new(Arc::clone(&parts.clock)));
@@ -79,8 +92,9 @@ async fn copy(config: &Config, once: bool, progress: &Progress) -> Result<(RunRe
         drop(life);
         run
     };
+    let metrics = server.as_ref().map(|server| server.address);
     drop((drawing, server));
-    Ok((run, shutdown.is_requested()))
+    Ok(Copied { run, stopped: shutdown.is_requested(), metrics })
 }
 
 /// How the process ends after a run. A run without an end that was asked to stop is done; one

@@ -14,7 +14,7 @@ pub(crate) use self::{
     history::History,
     table::{FLIGHTS, SampleTable, TABLES},
 };
-use crate::config::{Data, FakeConfig};
+use crate::config::FakeConfig;
 
 /// The database's name.
 const DATABASE: &str = "nyc";

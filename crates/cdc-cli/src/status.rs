@@ -1,6 +1,6 @@
 //! `cdc status`: how far each copy is, and what the source still has. Reads only.
 
-use std::{path::Path, time::Instant};
+use std::time::Instant;
 
 use cdc_core::{
     CaptureInstance, Error, Result, TableConfig, TableSpec, Timestamp,
@@ -56,14 +56,14 @@ pub(crate) fn status(args: &StatusArgs) -> Report {
         Ok(runtime) => runtime,
         Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
     };
-    let looked = runtime.block_on(async {
+    let looked: Result<_> = runtime.block_on(async {
         let parts = Parts::new(&config)?;
         let high = high(parts.source.as_ref()).await;
         let mut lines = Vec::new();
         for table in &config.tables {
             lines.push(look(&parts, table, high.as_ref().ok().copied()).await);
         }
-        Result::Ok((high, lines))
+        Ok((high, lines))
     });
     let (high, lines) = match looked {
         Ok(looked) => looked,
@@ -76,7 +76,7 @@ pub(crate) fn status(args: &StatusArgs) -> Report {
     let mut report = Report::new(NAME, exit);
     report.seconds = begun.elapsed().as_secs_f64();
     report.finalized_until = least(&lines);
-    tell(&mut report, &high, &lines, Path::new(&config.target.root));
+    tell(&mut report, &high, &lines);
     report.target = Some(config.target.root);
     report
 }
@@ -160,7 +160,7 @@ fn seconds(later: Timestamp, earlier: Timestamp) -> f64 {
     micros / 1_000_000.0
 }
 
-fn tell(report: &mut Report, high: &Result<High>, lines: &[StatusLine], _root: &Path) {
+fn tell(report: &mut Report, high: &Result<High>, lines: &[StatusLine]) {
     let (position, time, answer) = match high {
         Ok(High { at: Bound::At(at), time }) => (Some(at.to_string()), *time, at.to_string()),
         Ok(_) => (None, None, "nothing captured yet".into()),
