@@ -35,8 +35,8 @@ pub(crate) const NAME: &str = "demo";
 
 /// Most change rows of a batch: small, so that a short demonstration has many batches.
 const ROWS_MAX: u64 = 4_000;
-/// Most change rows of a record batch: so that a batch is staged in several pieces.
-const BATCH_ROWS: usize = 512;
+/// Pieces that a full batch is staged in, so that there is a middle to be killed in.
+const PIECES: u64 = 8;
 /// Transactions of the live workload between two breaths of the runtime.
 const STEPS_A_BREATH: usize = 25;
 /// The breath: the engine reads meanwhile.
@@ -86,6 +86,7 @@ struct Stage {
     seed: u64,
     half: usize,
     steps: usize,
+    flights: u64,
 }
 
 /// A clock that shows the server's present, plus the machine's time since the demonstration
@@ -108,7 +109,7 @@ impl Clock for StageClock {
 
 impl Stage {
     fn new(sample: Sample, place: Place, progress: &Progress, seed: u64) -> Result<Self> {
-        let steps = sample.steps();
+        let (steps, flights) = (sample.steps(), sample.flights());
         let clock = StageClock { server: sample.clock(), begun: Instant::now() };
         Ok(Self {
             sample: Some(sample),
@@ -120,6 +121,7 @@ impl Stage {
             // Half-way, somewhere in the middle tenth of the history.
             half: steps * 45 / 100 + usize::try_from(seed % 97).unwrap_or(0) * steps / 970,
             steps,
+            flights,
         })
     }
 
@@ -139,8 +141,10 @@ impl Stage {
 
     fn engine(&mut self, sink: Arc<dyn Sink>) -> Result<Engine> {
         let mut settings = Settings { poll_interval: BREATH * 10, ..Settings::default() };
-        settings.limits.rows_max = positive(ROWS_MAX)?;
-        settings.batch_rows = positive(BATCH_ROWS)?;
+        // Even the first half of a few flights makes more than one batch.
+        let rows_max = (self.flights / 8).clamp(PIECES, ROWS_MAX);
+        settings.limits.rows_max = positive(rows_max)?;
+        settings.batch_rows = positive(usize::try_from(rows_max / PIECES).unwrap_or(1))?;
         settings.progress_interval = Duration::from_secs(1);
         // The history jumps over hours in which no flight departs.
         settings.silence_max = Duration::from_secs(30 * 86_400);
@@ -162,7 +166,8 @@ impl Stage {
         // Capture reads the log some seconds behind.
         let now = sample.now();
         sample.pass_until(now.plus_micros(10_000_000))?;
-        let after = 3 + self.seed % 5;
+        // In the second batch.
+        let after = PIECES + 2 + self.seed % 5;
         let sink = Arc::new(CrashingSink::new(self.sink()?, "flights", after));
         let engine = self.engine(Arc::clone(&sink) as Arc<dyn Sink>)?;
         let run = tokio::select! {

@@ -107,6 +107,11 @@ impl Sample {
         self.history.steps()
     }
 
+    /// Flights that the whole history inserts.
+    pub(crate) fn flights(&self) -> u64 {
+        self.history.flights()
+    }
+
     /// The server's present.
     pub(crate) fn now(&self) -> Timestamp {
         self.server.clock().time()

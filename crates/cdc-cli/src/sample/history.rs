@@ -104,6 +104,11 @@ impl History {
         self.total
     }
 
+    /// Flights that the rest of the history inserts.
+    pub(super) fn flights(&self) -> u64 {
+        self.steps.iter().map(|step| step.flights).sum()
+    }
+
     /// Lets everything up to `moment` happen, or all. Returns when the last thing happens.
     pub(super) fn play_until(
         &mut self,
