@@ -44,6 +44,7 @@ fn told() -> Metrics {
         Event::Committed { table: "flights", mark: &mark, facts: &facts },
         Event::VerdictPublished { table: "flights", verdict: &verdict },
         Event::Staged { table: "planes", rows: 5, bytes: 1 },
+        Event::Discarded { table: "airlines" },
         Event::Retrying { table: None, error: &gone, attempt: 1, pause_ms: 5 },
         Event::TableStopped { table: "planes", error: &lost },
         Event::Warning { table: None, message: "look" },
