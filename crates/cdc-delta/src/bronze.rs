@@ -77,7 +77,9 @@ pub(crate) async fn entries(
     snapshot: &SnapshotRef,
     names: &Names,
 ) -> Result<BTreeMap<String, i64>> {
-    log.entries(snapshot, names.all()).await
+    let own = names.clone();
+    log.entries_until(snapshot, names.all(), move |found| own.enough(found))
+        .await
 }
 
 /// Takes the table: creates it or raises its fence.

@@ -88,7 +88,8 @@ impl TaskExecutor for ThisThread {
     {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
-        let mut task = pin!(task);
+        // A task that used up its turn would wait for its scheduler, which waits for this thread.
+        let mut task = pin!(tokio::task::unconstrained(task));
         loop {
             if let Poll::Ready(output) = task.as_mut().poll(&mut context) {
                 return output;

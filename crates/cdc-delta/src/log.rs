@@ -25,9 +25,9 @@ use crate::{
     commit::{DataFile, Frame, LogFile, added},
     config::DeltaConfig,
     fault,
-    kernel::Kernel,
+    kernel::{Kernel, blocking},
     staging::Staging,
-    store::Place,
+    store::{Content, Place},
 };
 
 /// How commits name their writer.
@@ -100,7 +100,7 @@ pub(crate) struct Layout {
     /// The columns by the names that files hold, in the same order.
     pub(crate) physical: ArrowSchema,
     /// File names of the columns that statistics are kept of.
-    pub(crate) measured: BTreeSet<String>,
+    pub(crate) measured: Arc<BTreeSet<String>>,
 }
 
 /// The log of one table.
@@ -108,11 +108,24 @@ pub(crate) struct Layout {
 pub(crate) struct Log {
     pub(crate) shared: Shared,
     pub(crate) place: Place,
+    /// Commits between two checkpoints.
+    interval: u64,
 }
 
 impl Log {
     pub(crate) fn new(shared: Shared, place: Place) -> Self {
-        Self { shared, place }
+        let interval = shared.config.checkpoint_interval;
+        Self {
+            shared,
+            place,
+            interval,
+        }
+    }
+
+    /// With checkpoints at least every `commits` commits.
+    pub(crate) fn checkpointed_every(mut self, commits: u64) -> Self {
+        self.interval = self.interval.min(commits);
+        self
     }
 
     fn fault(&self, error: delta_kernel::Error) -> Error {
@@ -141,12 +154,22 @@ impl Log {
             .await
     }
 
-    /// The newest versions of the wanted `txn` entries. The log is read from its end and no
-    /// further than to the last of them.
+    /// The newest versions of the wanted `txn` entries. The log is read from its end, no further
+    /// than to the last of them.
     pub(crate) async fn entries(
         &self,
         snapshot: &SnapshotRef,
         wanted: Vec<String>,
+    ) -> Result<BTreeMap<String, i64>> {
+        self.entries_until(snapshot, wanted, |_| false).await
+    }
+
+    /// As [`Log::entries`], but no further than to where `enough` holds.
+    pub(crate) async fn entries_until(
+        &self,
+        snapshot: &SnapshotRef,
+        wanted: Vec<String>,
+        enough: impl Fn(&BTreeMap<String, i64>) -> bool + Send + 'static,
     ) -> Result<BTreeMap<String, i64>> {
         let snapshot = Arc::clone(snapshot);
         self.run(move |engine| {
@@ -156,7 +179,7 @@ impl Log {
                 .log_segment()
                 .read_actions(engine.as_ref(), LOG_TXN_SCHEMA.clone())?;
             for batch in batches {
-                if open.is_empty() {
+                if open.is_empty() || enough(&found) {
                     break;
                 }
                 let data = ArrowEngineData::try_from_engine_data(batch?.actions)?;
@@ -198,14 +221,16 @@ impl Log {
             Ok(Layout {
                 logical: arrow(context.logical_schema())?,
                 physical: arrow(context.physical_schema())?,
-                measured: context
-                    .stats_columns()
-                    .iter()
-                    .filter_map(|column| match column.path() {
-                        [name] => Some(name.clone()),
-                        _ => None,
-                    })
-                    .collect(),
+                measured: Arc::new(
+                    context
+                        .stats_columns()
+                        .iter()
+                        .filter_map(|column| match column.path() {
+                            [name] => Some(name.clone()),
+                            _ => None,
+                        })
+                        .collect(),
+                ),
             })
         })
         .await
@@ -223,21 +248,39 @@ impl Log {
     pub(crate) async fn create(&self, birth: Birth) -> Result<Outcome> {
         let mut frame = self.frame();
         frame.comment = Some(birth.comment);
+        self.make_directory().await?;
         let url = self.place.url.clone();
         let result = self
             .shared
             .kernel
             .run(move |engine| {
-                let mut transaction = create_table(url.as_str(), birth.schema, ENGINE)
+                let transaction = create_table(url.as_str(), birth.schema, ENGINE)
                     .with_table_properties(birth.properties)
                     .build(engine.as_ref(), Box::new(LogFile(frame)))?;
-                for (id, number) in birth.entries {
-                    transaction = transaction.with_transaction_id(id, number);
-                }
-                transaction.commit(engine.as_ref())
+                with_entries(transaction, birth.entries).commit(engine.as_ref())
             })
             .await?;
-        self.outcome(result)
+        match self.outcome(result) {
+            // The kernel's own refusal when somebody created the table meanwhile.
+            Err(_) if self.place.content().await? == Content::Table => Ok(Outcome::Taken),
+            other => other,
+        }
+    }
+
+    /// Makes the directory of a local table, which the kernel wants to find.
+    async fn make_directory(&self) -> Result<()> {
+        let Ok(path) = self.place.url.to_file_path() else {
+            return Ok(());
+        };
+        let made = blocking(self.shared.config.kernel_calls, move || {
+            std::fs::create_dir_all(path)
+        });
+        made.await?.map_err(|error| {
+            Error::new(ErrorKind::Config, "the target's directory cannot be made")
+                .with("path", &self.place)
+                .caused_by(error)
+                .remedy("let the run write to the named path, or correct the setting root")
+        })
     }
 
     /// Commits a change right after `snapshot`.
@@ -299,7 +342,7 @@ impl Log {
         let behind = snapshot
             .version()
             .saturating_sub(snapshot.log_segment().checkpoint_version.unwrap_or(0));
-        if behind < self.shared.config.checkpoint_interval {
+        if behind < self.interval {
             return snapshot;
         }
         let old = Arc::clone(&snapshot);

@@ -67,7 +67,15 @@ impl Names {
         names
     }
 
-    /// The names that the newest commit of a mark with `width` bytes surely holds.
+    /// True when entries that were found from the end of the log on are the whole mark and the
+    /// fence. The entries of one commit are found together.
+    pub(crate) fn enough(&self, entries: &BTreeMap<String, i64>) -> bool {
+        [self.fence(), self.sequence()]
+            .iter()
+            .all(|name| entries.contains_key(name))
+    }
+
+    /// A mark as entries.
     pub(crate) fn entries(&self, mark: &Mark) -> Result<Vec<(String, i64)>> {
         let sequence = i64::try_from(mark.sequence)
             .map_err(|_| Error::bug("sequence does not fit the log"))?;

@@ -23,6 +23,10 @@ use crate::{
     table::DeltaTable,
 };
 
+/// Commits of control between two checkpoints: its files are few and it is replayed at every
+/// verdict.
+const CONTROL_INTERVAL: u64 = 10;
+
 /// A root directory of Delta tables, local or in an object store.
 ///
 /// Cheap to clone; clones share their state. A root may be written by any number of processes;
@@ -91,9 +95,10 @@ impl DeltaSink {
             clock,
             entropy,
         };
-        let ledger = |dir: &str, kind| Ledger::new(Log::new(shared.clone(), root.below(dir)), kind);
-        let facts = ledger(&shared.config.facts_dir, Kind::Facts);
-        let control = ledger(&shared.config.control_dir, Kind::Control);
+        let log = |dir: &str| Log::new(shared.clone(), root.below(dir));
+        let facts = Ledger::new(log(&shared.config.facts_dir), Kind::Facts);
+        let control = log(&shared.config.control_dir).checkpointed_every(CONTROL_INTERVAL);
+        let control = Ledger::new(control, Kind::Control);
         Self {
             inner: Arc::new(Inner {
                 shared,

@@ -145,6 +145,11 @@ impl Staging {
         Ok(std::mem::take(&mut self.done))
     }
 
+    /// Takes files back that no commit names.
+    pub(crate) fn restore(&mut self, files: Vec<DataFile>) {
+        self.done.extend(files);
+    }
+
     /// Removes what was staged. What cannot be removed stays invisible.
     pub(crate) async fn discard(&mut self) -> Result<()> {
         if let Some(file) = self.open.take() {

@@ -1,6 +1,6 @@
 //! One bronze table in the hands of the runner that owns it.
 
-use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
+use std::{cmp::Ordering, sync::Arc};
 
 use async_trait::async_trait;
 use cdc_core::{
@@ -65,10 +65,13 @@ impl DeltaTable {
         })
     }
 
-    /// Reads the log again. The fence must still be this runner's, and staged files must still
-    /// fit the columns.
-    async fn reload(&mut self) -> Result<BTreeMap<String, i64>> {
+    /// Reads the log again, and gives the durable mark. The fence must still be this runner's,
+    /// and staged files must still fit the columns.
+    async fn reload(&mut self) -> Result<Option<Mark>> {
         let snapshot = self.log.refresh(&self.snapshot).await?;
+        if snapshot.version() == self.snapshot.version() {
+            return Ok(self.mark);
+        }
         let entries = bronze::entries(&self.log, &snapshot, &self.names).await?;
         let fence = entries.get(&self.names.fence()).copied().unwrap_or(0);
         match fence.cmp(&self.fence) {
@@ -93,7 +96,7 @@ impl DeltaTable {
         }
         self.snapshot = snapshot;
         self.layout = layout;
-        Ok(entries)
+        self.names.mark(&entries)
     }
 
     fn moved(&self) -> Error {
@@ -138,16 +141,23 @@ impl DeltaTable {
         Ok(Committed::Now)
     }
 
-    /// Puts files and mark into the log.
-    async fn land(&mut self, files: &[DataFile], mark: Mark, text: &str) -> Result<()> {
-        let entries = self.names.entries(&mark)?;
+    /// Puts files and mark into the log. `doubt` holds the error of an attempt that may have
+    /// happened or may still happen.
+    async fn land(
+        &mut self,
+        files: &[DataFile],
+        mark: Mark,
+        text: &str,
+        doubt: &mut Option<Error>,
+    ) -> Result<()> {
+        let mut entries = self.names.entries(&mark)?;
+        // With the fence, so that one commit tells everything of the table.
+        entries.push((self.names.fence(), self.fence));
         let attempts = self.log.shared.config.commit_attempts_max;
-        let mut doubt = None;
         for attempt in 0..=attempts {
             if attempt > 0 {
                 self.log.shared.pause(attempt).await;
-                let entries = self.reload().await?;
-                let durable = self.names.mark(&entries)?;
+                let durable = self.reload().await?;
                 if durable == Some(mark) {
                     // Under this fence nobody else wrote it: it was an attempt in doubt.
                     return Ok(());
@@ -172,10 +182,10 @@ impl DeltaTable {
                     return Ok(());
                 }
                 Outcome::Taken => {}
-                Outcome::Unknown(error) => doubt = Some(error),
+                Outcome::Unknown(error) => *doubt = Some(error),
             }
         }
-        Err(doubt.unwrap_or_else(|| crowded(&self.log)))
+        Err(doubt.take().unwrap_or_else(|| crowded(&self.log)))
     }
 
     /// The fields to add for the columns that the table lacks.
@@ -208,8 +218,7 @@ impl TableSink for DeltaTable {
         for attempt in 0..=attempts {
             if attempt > 0 {
                 self.log.shared.pause(attempt).await;
-                let entries = self.reload().await?;
-                if self.names.mark(&entries)? != self.mark {
+                if self.reload().await? != self.mark {
                     return Err(self.moved());
                 }
             }
@@ -260,7 +269,16 @@ impl TableSink for DeltaTable {
         let record = facts::record(&self.name, &commit);
         let text = record.text()?;
         let files = self.staging.take().await?;
-        self.land(&files, mark, &text).await?;
+        let mut doubt = None;
+        if let Err(error) = self.land(&files, mark, &text, &mut doubt).await {
+            let refused = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);
+            if doubt.is_none() && refused {
+                // Every attempt met another commit, so none names the files.
+                self.staging.restore(files);
+                self.forget().await;
+            }
+            return Err(error);
+        }
         self.mark = Some(mark);
         let sequence = i64::try_from(mark.sequence).unwrap_or(i64::MAX);
         let now = self.log.shared.clock.now();

@@ -93,6 +93,7 @@ impl FakeDatabase {
         state.capture.schedule = schedule;
         state.capture.started = now;
         state.capture.scanned = now;
+        state.capture_at_commit(now);
     }
 
     /// Stops the capture job; the log keeps what it has not read.
@@ -107,6 +108,7 @@ impl FakeDatabase {
         state.capture.running = true;
         state.capture.started = now;
         state.capture.scanned = now;
+        state.capture_at_commit(now);
     }
 
     /// True while the capture job runs.
@@ -150,7 +152,7 @@ impl FakeDatabase {
 
 impl DatabaseState {
     /// Does what the capture job was due to do by `now`.
-    pub(crate) fn catch_up(&mut self, now: Timestamp) {
+    pub(crate) fn capture_until(&mut self, now: Timestamp) {
         let CaptureSchedule::Every { interval, lag } = self.capture.schedule else {
             return;
         };
@@ -167,6 +169,8 @@ impl DatabaseState {
             };
             let scan = self.capture.scan_at(due, interval);
             if scan > now {
+                // A scan due at this very moment has been: it does not see what comes now.
+                self.capture.scanned = self.capture.scanned.max(now);
                 return;
             }
             self.capture.scanned = scan;
@@ -189,6 +193,10 @@ impl DatabaseState {
     pub(crate) fn append(&mut self, record: LogRecord) {
         let now = record.time;
         self.log.pending.push_back(record);
+        self.capture_at_commit(now);
+    }
+
+    fn capture_at_commit(&mut self, now: Timestamp) {
         if self.capture.schedule == CaptureSchedule::AtCommit && self.capture.running {
             while self.process_next(now) {}
         }

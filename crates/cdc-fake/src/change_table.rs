@@ -1,6 +1,6 @@
 //! A look into change tables past every right and every join, for tests that compare with it.
 
-use cdc_core::{InstanceName, Lsn, change::Operation};
+use cdc_core::{Column, InstanceName, Lsn, change::Operation};
 
 use crate::{
     database::{FakeDatabase, unknown_instance},
@@ -34,7 +34,7 @@ impl FakeDatabase {
         let mut rows = Vec::new();
         for entry in &found.entries {
             for operation in entry.operations() {
-                let cell = |column| entry.cell(*operation, column).clone();
+                let cell = |column: &Column| entry.cell(*operation, &column.into()).clone();
                 rows.push(ChangeRow {
                     commit: entry.commit,
                     command: entry.command,

@@ -1,9 +1,9 @@
 //! The cleanup job: moves the low watermark first, removes change rows in batches afterwards, and
 //! mapping rows below every instance's watermark last. A test may stand between any two steps.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
-use cdc_core::{InstanceName, Lsn};
+use cdc_core::{InstanceName, Lsn, Timestamp};
 
 use crate::{
     database::{DatabaseState, FakeDatabase, unknown_instance},
@@ -44,16 +44,7 @@ impl FakeDatabase {
     /// from the last captured commit. Nothing has happened yet.
     #[must_use]
     pub fn begin_cleanup(&self, threshold: usize) -> Cleanup {
-        let state = self.state();
-        let mut stages = VecDeque::new();
-        if let Some(mark) = state.retention_mark() {
-            for instance in state.instances.values() {
-                if instance.low.is_some_and(|low| low < mark) {
-                    stages.extend(state.stages(&instance.name, mark));
-                }
-            }
-        }
-        drop(state);
+        let stages = self.state().retention_stages();
         self.cleanup_of(threshold, stages)
     }
 
@@ -88,6 +79,12 @@ impl FakeDatabase {
         self.begin_cleanup(DEFAULT_CLEANUP_THRESHOLD).finish()
     }
 
+    /// Lets the cleanup job run by itself from now on, or no more. A new database has no job.
+    pub fn set_cleanup(&self, schedule: Option<CleanupSchedule>) {
+        let now = self.now();
+        self.state().cleanup = schedule.map(|schedule| schedule.after(now));
+    }
+
     /// Cleans one instance up to a mark, to the end. Returns how many change rows went.
     ///
     /// # Errors
@@ -102,44 +99,34 @@ impl FakeDatabase {
     }
 }
 
+/// When the cleanup job runs by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CleanupSchedule {
+    /// The time between two runs; at least a second.
+    pub every: Duration,
+    /// Most rows that one delete removes.
+    pub threshold: usize,
+}
+
+/// The state of the cleanup job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CleanupJob {
+    schedule: CleanupSchedule,
+    next: Timestamp,
+}
+
+impl CleanupSchedule {
+    fn after(self, moment: Timestamp) -> CleanupJob {
+        let every = i64::try_from(self.every.as_micros()).unwrap_or(i64::MAX);
+        CleanupJob { schedule: self, next: moment.plus_micros(every.max(1_000_000)) }
+    }
+}
+
 impl Cleanup {
     /// Does the next step; nothing when there is none.
-    #[allow(clippy::should_implement_trait, reason = "each step changes the server")]
     pub fn step(&mut self) -> Option<CleanupStep> {
         let mut state = self.database.state();
-        loop {
-            let stage = self.stages.pop_front()?;
-            match stage {
-                Stage::Watermark(name, mark) => {
-                    // Disabled meanwhile: nothing to clean.
-                    let Ok(instance) = state.instance_mut(&name) else {
-                        continue;
-                    };
-                    let low = instance.low.map_or(mark, |low| low.max(mark));
-                    instance.low = Some(low);
-                    return Some(CleanupStep::Watermark(name, low));
-                }
-                Stage::Rows(name, mark) => {
-                    let Ok(instance) = state.instance_mut(&name) else {
-                        continue;
-                    };
-                    let removed = instance.remove_below(mark, self.threshold);
-                    if removed == 0 {
-                        continue;
-                    }
-                    self.stages.push_front(Stage::Rows(name.clone(), mark));
-                    return Some(CleanupStep::Rows(name, removed));
-                }
-                Stage::Mapping => {
-                    let removed = state.clean_mapping(self.threshold);
-                    if removed == 0 {
-                        continue;
-                    }
-                    self.stages.push_front(Stage::Mapping);
-                    return Some(CleanupStep::Mapping(removed));
-                }
-            }
-        }
+        state.clean(&mut self.stages, self.threshold)
     }
 
     /// Does the remaining steps. Returns how many change rows they removed.
@@ -155,6 +142,61 @@ impl Cleanup {
 }
 
 impl DatabaseState {
+    /// Does what the jobs were due to do by `now`.
+    pub(crate) fn catch_up(&mut self, now: Timestamp) {
+        while let Some(job) = self.cleanup.filter(|job| job.next <= now) {
+            self.capture_until(job.next);
+            let mut stages = self.retention_stages();
+            while self.clean(&mut stages, job.schedule.threshold).is_some() {}
+            self.cleanup = Some(job.schedule.after(job.next));
+        }
+        self.capture_until(now);
+    }
+
+    /// Does the next step of a cleanup.
+    fn clean(&mut self, stages: &mut VecDeque<Stage>, threshold: usize) -> Option<CleanupStep> {
+        loop {
+            let stage = stages.pop_front()?;
+            let done = match &stage {
+                Stage::Watermark(name, mark) => {
+                    // Disabled meanwhile: nothing to clean.
+                    let Ok(instance) = self.instance_mut(name) else {
+                        continue;
+                    };
+                    let low = instance.low.map_or(*mark, |low| low.max(*mark));
+                    instance.low = Some(low);
+                    return Some(CleanupStep::Watermark(name.clone(), low));
+                }
+                Stage::Rows(name, mark) => self
+                    .instance_mut(name)
+                    .map_or(0, |instance| instance.remove_below(*mark, threshold)),
+                Stage::Mapping => self.clean_mapping(threshold),
+            };
+            if done == 0 {
+                continue;
+            }
+            let step = match &stage {
+                Stage::Rows(name, _) => CleanupStep::Rows(name.clone(), done),
+                _ => CleanupStep::Mapping(done),
+            };
+            stages.push_front(stage);
+            return Some(step);
+        }
+    }
+
+    /// The stages of a run of the cleanup job.
+    fn retention_stages(&self) -> VecDeque<Stage> {
+        let mut stages = VecDeque::new();
+        if let Some(mark) = self.retention_mark() {
+            for instance in self.instances.values() {
+                if instance.low.is_some_and(|low| low < mark) {
+                    stages.extend(self.stages(&instance.name, mark));
+                }
+            }
+        }
+        stages
+    }
+
     /// The first entry of the mapping that the retention keeps.
     fn retention_mark(&self) -> Option<Lsn> {
         let last = self.mapping.last()?.time;

@@ -18,8 +18,9 @@ use arrow_array::{
 use arrow_schema::{DataType, SchemaRef};
 use cdc_core::{Column, Error, ErrorKind, Result, ServerTime, SqlType};
 
-use crate::value::{
-    Unscaled, UuidText, Value, scale_of, time_from_text, time_text, uuid_from_text,
+use crate::{
+    text_form::{UuidText, time_from_text, time_text, uuid_from_text},
+    value::{Unscaled, Value, scale_of},
 };
 
 /// One column of a batch in the making.

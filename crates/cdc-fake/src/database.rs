@@ -10,6 +10,7 @@ use cdc_core::{InstanceName, Lsn, TableName, Timestamp};
 
 use crate::{
     capture::CaptureJob,
+    cleanup::CleanupJob,
     clock::VirtualClock,
     injection::{Call, Encounter, FaultPlan, Injection, Side},
     instance::Instance,
@@ -38,6 +39,7 @@ pub(crate) struct DatabaseState {
     pub(crate) log: Log,
     pub(crate) mapping: Mapping,
     pub(crate) capture: CaptureJob,
+    pub(crate) cleanup: Option<CleanupJob>,
     pub(crate) permissions: Permissions,
     pub(crate) row_version: u64,
     pub(crate) next_id: u32,
@@ -58,6 +60,7 @@ impl DatabaseState {
             log: Log::new(),
             mapping: Mapping::default(),
             capture: CaptureJob::new(now),
+            cleanup: None,
             permissions: Permissions::default(),
             row_version: 0,
             next_id: 0,
@@ -363,11 +366,13 @@ impl FakeDatabase {
         let mut state = self.state();
         let lineage = state.lineage;
         let next_id = state.next_id;
+        let cleanup = state.cleanup;
         *state = (*backup.0).clone();
         state.lineage = lineage.max(state.lineage) + 1;
         state.next_id = state.next_id.max(next_id);
         // No job ran while the backup lay in its drawer.
         state.capture.restart(now);
+        state.cleanup = cleanup;
     }
 }
 

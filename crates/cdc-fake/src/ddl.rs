@@ -138,9 +138,7 @@ impl FakeDatabase {
             let slot = definition.slot(name)?;
             refuse_key_column(definition, slot, name)?;
             definition.rewrite(slot, |_| Ok(Value::Null))?;
-            if let Some(column) = definition.columns.get_mut(slot) {
-                column.dropped = true;
-            }
+            definition.drop_slot(slot);
             Ok(DdlEffect::None)
         })
     }
@@ -210,7 +208,21 @@ impl FakeDatabase {
                 format!("there is already an object named {name}"),
             ));
         }
+        state.permissions.rename_table(from, &name);
         state.table_mut(id)?.name = name;
+        Ok(())
+    }
+
+    /// Drops a table and, with it, its capture instances.
+    ///
+    /// # Errors
+    /// 208 for an unknown table, 1222.
+    pub fn drop_table(&self, table: &TableName) -> SqlResult<()> {
+        let mut state = self.state();
+        let id = state.table_id(table)?;
+        state.check_schema_lock(id)?;
+        state.tables.remove(&id);
+        state.instances.retain(|_, instance| instance.table != id);
         Ok(())
     }
 

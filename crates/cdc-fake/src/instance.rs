@@ -86,25 +86,38 @@ impl ChangeEntry {
     }
 
     /// What capture wrote into a column of the row with this operation.
-    pub(crate) fn cell(&self, operation: Operation, column: &Column) -> &Value {
-        let slot = slot_of(column);
-        let (row, other) = match (&self.change, operation) {
+    pub(crate) fn cell(&self, operation: Operation, column: &CapturedCell) -> &Value {
+        let slot = column.slot;
+        let (row, after) = match (&self.change, operation) {
             (RowChange::Delete(row) | RowChange::Insert(row), _) => (row, None),
             (RowChange::Update(before, after), Operation::UpdateBefore) => (before, Some(after)),
             (RowChange::Update(_, after), _) => (after, None),
         };
         let value = row.get(slot).unwrap_or(&NULL);
-        let known = match column.null_meaning() {
+        let known = match column.meaning {
             NullMeaning::Null => true,
             NullMeaning::Unknown => false,
             NullMeaning::UnknownBefore => {
                 !matches!(operation, Operation::Delete | Operation::UpdateBefore)
             }
             NullMeaning::UnknownUnchanged => {
-                other.is_none_or(|after| after.get(slot).unwrap_or(&NULL) != value)
+                after.is_none_or(|after| after.get(slot).unwrap_or(&NULL) != value)
             }
         };
         if known { value } else { &NULL }
+    }
+}
+
+/// Where a captured column's cells are, and which of them capture leaves out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CapturedCell {
+    slot: usize,
+    meaning: NullMeaning,
+}
+
+impl From<&Column> for CapturedCell {
+    fn from(column: &Column) -> Self {
+        Self { slot: slot_of(column), meaning: column.null_meaning() }
     }
 }
 

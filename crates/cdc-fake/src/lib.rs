@@ -3,6 +3,39 @@
 //! [`source::FakeSource`] that reads it through the source port.
 //!
 //! Where the fake differs from what was observed on a real server, the fake is wrong.
+//!
+//! ```
+//! use cdc_core::{SqlType, TableName, Timestamp};
+//! use cdc_fake::{
+//!     CaptureSchedule, EnableOptions, FakeServer, FakeSource, Login, TableDefinition,
+//!     VirtualClock, Zone,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let clock = VirtualClock::auto(Timestamp::from_micros(0));
+//! let database = FakeServer::new(clock, Zone::UTC).database("shop");
+//! database.set_capture(CaptureSchedule::AtCommit);
+//! database.create_table(
+//!     TableDefinition::new("orders")
+//!         .column("id", SqlType::Int)
+//!         .nullable("amount", SqlType::Money)
+//!         .primary_key(&["id"]),
+//! )?;
+//! let orders = TableName::new("dbo", "orders");
+//! let instance = database.enable_table(&orders, EnableOptions::default())?;
+//! let commit = database.transact(|tx| {
+//!     tx.insert(&orders, vec![1.into(), cdc_fake::Value::decimal(12_5000)])?;
+//!     tx.update(&orders, &[1.into()], &[("id", 2.into())])?;
+//!     Ok(())
+//! })?;
+//! // An insert; then the key update: a delete of the old key and an insert of the new one.
+//! assert_eq!(database.change_rows(&instance)?.len(), 3);
+//! assert_eq!(database.max_lsn(), Some(commit.lsn));
+//! let source = FakeSource::new(&database, Login::Owner)?;
+//! # let _ = source;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod capture;
 pub mod change_table;
@@ -22,7 +55,9 @@ pub mod permissions;
 pub mod server;
 pub mod source;
 pub mod sql_error;
+mod statement;
 pub mod table;
+mod text_form;
 pub mod transaction;
 pub mod value;
 pub mod workload;
@@ -30,7 +65,7 @@ pub mod zone;
 
 pub use capture::CaptureSchedule;
 pub use change_table::ChangeRow;
-pub use cleanup::{Cleanup, CleanupStep};
+pub use cleanup::{Cleanup, CleanupSchedule, CleanupStep};
 pub use clock::VirtualClock;
 pub use database::{Backup, FakeDatabase};
 pub use injection::{Call, FaultPlan, Side};

@@ -66,6 +66,15 @@ impl Permissions {
         }
     }
 
+    /// Rights belong to the table, not to its name.
+    pub(crate) fn rename_table(&mut self, from: &TableName, to: &TableName) {
+        for grants in self.grants.values_mut() {
+            if grants.tables.remove(from) {
+                grants.tables.insert(to.clone());
+            }
+        }
+    }
+
     pub(crate) fn add_role(&mut self, login: &str, role: &str) {
         self.of(login).roles.insert(role.into());
     }

@@ -119,12 +119,8 @@ pub(crate) struct TableColumn {
     pub(crate) column: Column,
     pub(crate) computed: Option<Expression>,
     pub(crate) dropped: bool,
-}
-
-impl TableColumn {
-    fn generated(&self) -> bool {
-        self.computed.is_some() || self.column.sql_type == SqlType::RowVersion
-    }
+    /// True when the server fills it: a computed column or a row's version.
+    generated: bool,
 }
 
 /// A table's state. The slot of a column in a row is its `column_id` less one, for ever: dropped
@@ -137,6 +133,8 @@ pub(crate) struct Table {
     pub(crate) rows: BTreeMap<SortKey, Row>,
     pub(crate) collation: Collation,
     next_row: u64,
+    /// True while every slot is a column that exists and that statements write.
+    plain: bool,
 }
 
 /// One row, by column names.
@@ -181,7 +179,7 @@ impl RowEdit<'_> {
     pub fn set(&mut self, column: &str, value: impl Into<Value>) -> SqlResult<()> {
         let slot = self.table.slot(column)?;
         let definition = self.table.definition(slot)?;
-        if definition.generated() {
+        if definition.generated {
             return Err(SqlError::new(
                 number::COMPUTED_COLUMN,
                 format!("column {column} cannot be modified because it is computed"),
@@ -205,6 +203,7 @@ impl Table {
             rows: BTreeMap::new(),
             collation,
             next_row: 0,
+            plain: true,
         };
         for column in definition.columns {
             table.add_column(column)?;
@@ -230,9 +229,24 @@ impl Table {
         let id = i32::try_from(self.columns.len() + 1).unwrap_or(i32::MAX);
         let mut column = Column::new(definition.name, id, definition.sql_type, definition.nullable);
         column.computed = definition.computed.is_some();
-        self.columns.push(TableColumn { column, computed: definition.computed, dropped: false });
+        let generated = column.computed || column.sql_type == SqlType::RowVersion;
+        self.plain &= !generated;
+        self.columns.push(TableColumn {
+            column,
+            computed: definition.computed,
+            dropped: false,
+            generated,
+        });
         let last = self.columns.len() - 1;
         self.definition(last).map(|column| &column.column)
+    }
+
+    /// Drops a column; its slot stays and its values must be gone.
+    pub(crate) fn drop_slot(&mut self, slot: usize) {
+        if let Some(column) = self.columns.get_mut(slot) {
+            column.dropped = true;
+            self.plain = false;
+        }
     }
 
     /// The slot of a column that exists.
@@ -254,10 +268,13 @@ impl Table {
 
     /// A new row from the values of the columns that are not generated, in `column_id` order.
     pub(crate) fn new_row(&self, values: Vec<Value>, version: &mut u64) -> SqlResult<Row> {
+        if self.plain {
+            return self.plain_row(values);
+        }
         let mut values = values.into_iter();
         let mut row = Vec::with_capacity(self.columns.len());
         for definition in &self.columns {
-            if definition.dropped || definition.generated() {
+            if definition.dropped || definition.generated {
                 row.push(Value::Null);
                 continue;
             }
@@ -275,10 +292,30 @@ impl Table {
         Ok(self.finished(row, version))
     }
 
+    /// A new row of a table where every slot is written: most rows of most tables.
+    fn plain_row(&self, mut values: Vec<Value>) -> SqlResult<Row> {
+        if values.len() != self.columns.len() {
+            return Err(column_count());
+        }
+        for (value, definition) in values.iter_mut().zip(&self.columns) {
+            let column = &definition.column;
+            if !value.is_stored_as(&column.sql_type) {
+                *value = std::mem::replace(value, Value::Null).stored(&column.sql_type)?;
+            }
+            if value.is_null() && !column.nullable {
+                return Err(not_null(column));
+            }
+        }
+        Ok(values.into())
+    }
+
     /// Fills what the server generates: computed columns and the row's version.
     pub(crate) fn finished(&self, mut row: Vec<Value>, version: &mut u64) -> Row {
+        if self.plain {
+            return row.into();
+        }
         for (slot, definition) in self.columns.iter().enumerate() {
-            if !definition.dropped && definition.column.sql_type == SqlType::RowVersion {
+            if definition.generated && !definition.dropped && definition.computed.is_none() {
                 *version += 1;
                 put(&mut row, slot, Value::bytes(&version.to_be_bytes()));
             }
@@ -289,7 +326,7 @@ impl Table {
     /// True when an update from `before` to `after` changes something that was written.
     pub(crate) fn differ(&self, before: &[Value], after: &[Value]) -> bool {
         self.columns.iter().enumerate().any(|(slot, definition)| {
-            !definition.generated()
+            !definition.generated
                 && before.get(slot).unwrap_or(&NULL) != after.get(slot).unwrap_or(&NULL)
         })
     }

@@ -1,12 +1,15 @@
 //! Cells: a value of one of SQL Server's types, checked against its column and stored as the
 //! server stores it.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use cdc_core::{Length, ServerTime, SqlType};
 use chrono::{NaiveDate, NaiveDateTime};
 
-use crate::sql_error::{SqlError, SqlResult, number};
+use crate::{
+    sql_error::{SqlError, SqlResult, number},
+    text_form::decimal_text,
+};
 
 /// A row of a table: one value a column slot. Shared by the table, the log and change tables.
 pub type Row = Arc<[Value]>;
@@ -132,6 +135,26 @@ impl Value {
         match self {
             Self::Int(number) => Some(*number),
             _ => None,
+        }
+    }
+
+    /// True when [`Value::stored`] would surely leave the value as it is: a quick look that
+    /// answers for the common types.
+    pub(crate) fn is_stored_as(&self, sql_type: &SqlType) -> bool {
+        use SqlType as T;
+        match (self, sql_type) {
+            (Self::Null, _)
+            | (Self::Bit(_), T::Bit)
+            | (Self::Int(_), T::BigInt)
+            | (Self::Uuid(_), T::UniqueIdentifier) => true,
+            (Self::Int(number), T::Int) => i32::try_from(*number).is_ok(),
+            (Self::Int(number), T::SmallInt) => i16::try_from(*number).is_ok(),
+            (Self::Float(number), T::Float) => number.is_finite(),
+            (
+                Self::Text(text),
+                T::VarChar(Length::Limited(limit)) | T::NVarChar(Length::Limited(limit)),
+            ) => text.len() <= usize::from(*limit),
+            _ => false,
         }
     }
 
@@ -261,14 +284,6 @@ pub(crate) const fn scale_of(sql_type: &SqlType) -> u8 {
     }
 }
 
-fn decimal_text(number: i128, scale: u8) -> String {
-    let digits = format!("{:0>width$}", number.unsigned_abs(), width = usize::from(scale) + 1);
-    let (whole, part) = digits.split_at(digits.len() - usize::from(scale));
-    let sign = if number < 0 { "-" } else { "" };
-    let point = if scale == 0 { "" } else { "." };
-    format!("{sign}{whole}{point}{part}")
-}
-
 /// `number` at scale `from` at scale `to`, rounded half away from zero.
 fn rescale(number: i128, from: u8, to: u8) -> Option<i128> {
     if to >= from {
@@ -283,7 +298,7 @@ fn within(number: i128, precision: u8) -> bool {
 }
 
 /// 100 ns in the least step of a type with `scale` fractional digits.
-fn unit(scale: u8) -> i64 {
+pub(crate) fn unit(scale: u8) -> i64 {
     10_i64.pow(u32::from(7_u8.saturating_sub(scale)))
 }
 
@@ -408,50 +423,6 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// A `uniqueidentifier` as the server prints it: upper case, dashed.
-pub(crate) struct UuidText<'a>(pub(crate) &'a [u8; 16]);
-
-impl fmt::Display for UuidText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            if matches!(index, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02X}")?;
-        }
-        Ok(())
-    }
-}
-
-/// The bytes of a `uniqueidentifier`'s text.
-pub(crate) fn uuid_from_text(text: &str) -> Option<[u8; 16]> {
-    let digits: String = text.chars().filter(|c| *c != '-').collect();
-    let number = u128::from_str_radix(&digits, 16).ok()?;
-    (digits.len() == 32).then(|| number.to_be_bytes())
-}
-
-/// A `time` of `scale` fractional digits as text.
-pub(crate) fn time_text(ticks: i64, scale: u8) -> String {
-    let seconds = ticks / 10_000_000;
-    let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if scale == 0 {
-        return clock;
-    }
-    let fraction = ticks % 10_000_000 / unit(scale);
-    format!("{clock}.{fraction:0width$}", width = usize::from(scale))
-}
-
-/// The ticks of a `time`'s text.
-pub(crate) fn time_from_text(text: &str) -> Option<i64> {
-    let (clock, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let mut seconds: i64 = 0;
-    for part in clock.split(':') {
-        seconds = seconds * 60 + part.parse::<i64>().ok()?;
-    }
-    let fraction = format!("{fraction:0<7}").parse::<i64>().ok()?;
-    Some(seconds * 10_000_000 + fraction)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,6 +469,27 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_passes_the_quick_look_is_stored_as_it_is() {
+        use SqlType as T;
+        let limited = T::NVarChar(Length::Limited(3));
+        for (value, sql_type, passes) in [
+            (Value::Null, T::Int, true),
+            (Value::Int(i64::MAX), T::BigInt, true),
+            (Value::Int(1 << 31), T::Int, false),
+            (Value::Int(1 << 15), T::SmallInt, false),
+            (Value::Float(f64::INFINITY), T::Float, false),
+            (Value::text("abc"), limited.clone(), true),
+            (Value::text("abcd"), limited, false),
+            (Value::text("a"), T::Char(2), false),
+        ] {
+            assert_eq!(value.is_stored_as(&sql_type), passes, "{sql_type}");
+            if passes {
+                assert_eq!(value.clone().stored(&sql_type), Ok(value));
+            }
+        }
+    }
+
+    #[test]
     fn altering_a_type_converts_or_refuses() {
         use SqlType as T;
         let dec = |precision, scale| T::Decimal { precision, scale };
@@ -519,13 +511,5 @@ mod tests {
         for number in [i128::MIN, -1, 0, 1 << 64, i128::MAX] {
             assert_eq!(i128::from(Unscaled::from(number)), number);
         }
-    }
-
-    #[test]
-    fn texts_of_times_and_identifiers_round_trip() {
-        assert_eq!(time_text(36_610_000_001, 7), "01:01:01.0000001");
-        assert_eq!(time_from_text("01:01:01.0000001"), Some(36_610_000_001));
-        let uuid: [u8; 16] = std::array::from_fn(|i| u8::try_from(i).expect("small") + 0xa0);
-        assert_eq!(uuid_from_text(&UuidText(&uuid).to_string()), Some(uuid));
     }
 }

@@ -1,5 +1,7 @@
 //! What is captured, how its columns changed, and what stands in the way of copying it.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use cdc_core::{
     CaptureInstance, ClosedRange, InstanceName, Result, TableName, TableRef,
@@ -183,13 +185,10 @@ fn choose(names: &[String], wanted: &str) -> Option<String> {
     if names.iter().any(|name| name == wanted) {
         return Some(wanted.into());
     }
-    let mut alike: Vec<_> =
+    let alike: BTreeSet<_> =
         names.iter().filter(|name| name.to_lowercase() == wanted.to_lowercase()).collect();
-    alike.dedup();
-    match alike.as_slice() {
-        [one] => Some((*one).clone()),
-        _ => None,
-    }
+    let mut alike = alike.into_iter();
+    alike.next().filter(|_| alike.next().is_none()).cloned()
 }
 
 /// True for names worth suggesting: one contains the other, or they share a long beginning.

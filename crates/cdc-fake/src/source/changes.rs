@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use cdc_core::{
     ClosedRange, Column, Error, ErrorKind, InstanceName, Lsn, Result, Timestamp,
-    change::{Operation, change_schema},
+    change::change_schema,
     port::{BatchStream, ChangeReader, ChangeRequest},
     time::CommitClock,
 };
@@ -20,7 +20,7 @@ use crate::{
     columnar::{ColumnBuilder, batch},
     database::DatabaseState,
     injection::Call,
-    instance::{ChangeEntry, Instance},
+    instance::{CapturedCell, ChangeEntry, Instance},
     log::InstanceId,
     sql_error::SqlError,
 };
@@ -232,11 +232,12 @@ impl Reader {
         rows: usize,
     ) -> Result<ArrayRef> {
         let mut builder = ColumnBuilder::new(column, rows)?;
-        let located = |error: Error| error.with("instance", &self.name);
+        let place = CapturedCell::from(column);
         for (entry, _) in entries {
             for operation in entry.operations() {
-                let operation: Operation = *operation;
-                builder.append(entry.cell(operation, column)).map_err(located)?;
+                builder
+                    .append(entry.cell(*operation, &place))
+                    .map_err(|error| error.with("instance", &self.name))?;
             }
         }
         Ok(builder.finish())

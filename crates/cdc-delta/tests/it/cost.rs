@@ -1,0 +1,129 @@
+//! What a commit costs, counted in requests and bytes, and what staging holds in memory.
+
+use std::sync::Arc;
+
+use cdc_conformance::Cell;
+use cdc_core::port::Sink;
+use object_store::{ObjectStore, memory::InMemory};
+
+use crate::{
+    store::Watched,
+    support::{block_on, column, commit, delta, open, orders, place, rows, settings},
+};
+
+#[test]
+fn the_cost_of_a_commit_does_not_grow_with_the_history() {
+    let store = Watched::default();
+    let mut config = settings();
+    config.checkpoint_interval = 20;
+    let sink = open(&store.dynamic(), config, 1);
+    let spec = orders();
+    let costs: Vec<(u64, u64)> = block_on(async {
+        let mut table = sink.attach(&spec).await.unwrap().table;
+        let mut costs = Vec::new();
+        for sequence in 1..=200 {
+            let before = (store.requests(), store.bytes());
+            table.stage(rows(&spec, sequence)).await.unwrap();
+            table.commit(commit(sequence)).await.unwrap();
+            costs.push((store.requests() - before.0, store.bytes() - before.1));
+        }
+        costs
+    });
+    // Two data files and two files of the log, for bronze and facts each one.
+    let usual = costs.iter().filter(|(requests, _)| *requests == 4).count();
+    assert!(usual >= 175, "{costs:?}");
+    let plain: Vec<_> = costs
+        .iter()
+        .filter(|(requests, _)| *requests == 4)
+        .collect();
+    let (least, most) = (plain[0].1, plain[plain.len() - 1].1);
+    assert!(most < least + least / 20, "{least} -> {most} bytes");
+    let greatest = costs.iter().map(|cost| cost.0).max().unwrap();
+    assert!(
+        greatest < 40,
+        "a commit with checkpoints made {greatest} requests"
+    );
+}
+
+#[test]
+fn an_attach_reads_no_more_after_many_checkpoints() {
+    let store = Watched::default();
+    let mut config = settings();
+    config.checkpoint_interval = 10;
+    let spec = orders();
+    block_on(async {
+        let sink = open(&store.dynamic(), config.clone(), 1);
+        let mut table = sink.attach(&spec).await.unwrap().table;
+        let mut costs = Vec::new();
+        for sequence in 1..=100 {
+            table.stage(rows(&spec, sequence)).await.unwrap();
+            table.commit(commit(sequence)).await.unwrap();
+            if sequence == 20 || sequence == 100 {
+                let process = store.process();
+                let newer = open(&process.dynamic(), config.clone(), 2);
+                newer.inspect(&spec).await.unwrap();
+                costs.push(process.requests());
+            }
+        }
+        assert!(costs[1] <= costs[0] + 2, "{costs:?}");
+    });
+}
+
+#[test]
+fn a_huge_commit_is_one_version_of_several_files() {
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let mut config = settings();
+    config.file_bytes_max = 20_000;
+    config.row_group_bytes = 4_000;
+    config.upload_part_bytes = 5_000;
+    let sink = open(&store, config, 1);
+    let spec = orders();
+    block_on(async {
+        let mut table = sink.attach(&spec).await.unwrap().table;
+        let version = |table: &deltalake::DeltaTable| table.version().unwrap();
+        let before = version(&delta(&store, &place("bronze/orders")).await);
+        for batch in 0..40i64 {
+            let mut feed = cdc_conformance::Feed::new(&spec.columns);
+            for row in 0..100 {
+                // Text that does not compress.
+                let id = batch * 100 + row;
+                let name = format!("{:x}", (id as u128 + 7).wrapping_pow(40));
+                feed = feed.insert(10, vec![Cell::Int(id), Cell::text(name)]);
+            }
+            table.stage(feed.changes().unwrap()).await.unwrap();
+            let seen = delta(&store, &place("bronze/orders")).await;
+            assert_eq!(version(&seen), before, "staged rows are invisible");
+        }
+        table.commit(commit(1)).await.unwrap();
+        let seen = delta(&store, &place("bronze/orders")).await;
+        assert_eq!(version(&seen), before + 1);
+        let files = seen.snapshot().unwrap().log_data().num_files();
+        assert!(files > 2, "{files} files");
+        let ids = column(&store, &place("bronze/orders"), "id").await;
+        assert_eq!(ids, crate::support::ints(0..4000));
+    });
+}
+
+#[test]
+fn what_is_discarded_leaves_no_file() {
+    use futures_util::TryStreamExt;
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let mut config = settings();
+    config.file_bytes_max = 1;
+    let sink = open(&store, config, 1);
+    let spec = orders();
+    block_on(async {
+        let mut table = sink.attach(&spec).await.unwrap().table;
+        let files = async || {
+            let all: Vec<_> = store.list(None).try_collect().await.unwrap();
+            all.into_iter()
+                .filter(|meta| meta.location.as_ref().ends_with(".parquet"))
+                .count()
+        };
+        table.stage(rows(&spec, 1)).await.unwrap();
+        table.stage(rows(&spec, 1)).await.unwrap();
+        assert_eq!(files().await, 2);
+        table.discard().await.unwrap();
+        assert_eq!(files().await, 0);
+    });
+}

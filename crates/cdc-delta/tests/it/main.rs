@@ -1,0 +1,21 @@
+//! The Delta sink as its users and other readers of its tables see it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    missing_docs
+)]
+
+mod conformance;
+mod cost;
+mod crash;
+mod layout;
+mod others;
+mod refusal;
+mod store;
+mod support;

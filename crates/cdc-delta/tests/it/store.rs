@@ -1,0 +1,199 @@
+//! A store that counts its requests and fails one of them.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream::BoxStream};
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, memory::InMemory,
+    path::Path,
+};
+
+/// What happens to the request at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It does not happen.
+    Lost,
+    /// It happens, but the answer is lost.
+    ReplyLost,
+    /// It does not happen, nor does any later one of this process.
+    DeadBefore,
+    /// It happens, then the process is dead.
+    DeadAfter,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    requests: u64,
+    /// Bytes that went to or came from the store.
+    bytes: u64,
+    fault: Option<(u64, Fault)>,
+    dead: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watched {
+    inner: Arc<InMemory>,
+    state: Arc<Mutex<State>>,
+}
+
+enum Turn {
+    Answer,
+    Fail,
+    DoAndFail,
+}
+
+impl Watched {
+    /// Another process on the same objects.
+    pub(crate) fn process(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            state: Arc::default(),
+        }
+    }
+
+    pub(crate) fn fail_at(&self, request: u64, fault: Fault) {
+        self.state.lock().unwrap().fault = Some((request, fault));
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.state.lock().unwrap().requests
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.state.lock().unwrap().bytes
+    }
+
+    /// True when the process can make no more requests.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state.lock().unwrap().dead
+    }
+
+    pub(crate) fn dynamic(&self) -> Arc<dyn ObjectStore> {
+        Arc::new(self.clone())
+    }
+
+    fn turn(&self) -> Turn {
+        let mut state = self.state.lock().unwrap();
+        if state.dead {
+            return Turn::Fail;
+        }
+        state.requests += 1;
+        match state.fault {
+            Some((at, fault)) if at == state.requests => {
+                state.dead = matches!(fault, Fault::DeadBefore | Fault::DeadAfter);
+                match fault {
+                    Fault::Lost | Fault::DeadBefore => Turn::Fail,
+                    Fault::ReplyLost | Fault::DeadAfter => Turn::DoAndFail,
+                }
+            }
+            _ => Turn::Answer,
+        }
+    }
+
+    async fn watch<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
+        match self.turn() {
+            Turn::Answer => request.await,
+            Turn::Fail => Err(lost()),
+            Turn::DoAndFail => {
+                let _ = request.await;
+                Err(lost())
+            }
+        }
+    }
+
+    fn count(&self, bytes: usize) {
+        self.state.lock().unwrap().bytes += bytes as u64;
+    }
+}
+
+fn lost() -> Error {
+    Error::Generic {
+        store: "watched",
+        source: "connection reset".into(),
+    }
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("watched")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Watched {
+    async fn put_opts(
+        &self,
+        at: &Path,
+        payload: PutPayload,
+        opts: PutOptions,
+    ) -> Result<PutResult> {
+        self.count(payload.content_length());
+        self.watch(self.inner.put_opts(at, payload, opts)).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.watch(self.inner.put_multipart_opts(at, opts)).await
+    }
+
+    async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
+        let head = options.head;
+        let result = self.watch(self.inner.get_opts(at, options)).await?;
+        if !head {
+            self.count((result.range.end - result.range.start) as usize);
+        }
+        Ok(result)
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        let this = self.clone();
+        paths
+            .then(move |path| {
+                let this = this.clone();
+                async move {
+                    let path = path?;
+                    let gone = object_store::ObjectStoreExt::delete(this.inner.as_ref(), &path);
+                    this.watch(gone).await?;
+                    Ok(path)
+                }
+            })
+            .boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        match self.turn() {
+            Turn::Answer => self.inner.list(prefix),
+            _ => futures_util::stream::once(async { Err(lost()) }).boxed(),
+        }
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        match self.turn() {
+            Turn::Answer => self.inner.list_with_offset(prefix, offset),
+            _ => futures_util::stream::once(async { Err(lost()) }).boxed(),
+        }
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.watch(self.inner.list_with_delimiter(prefix)).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.watch(self.inner.copy_opts(from, to, options)).await
+    }
+}
