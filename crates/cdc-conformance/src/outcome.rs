@@ -13,8 +13,8 @@ pub enum Outcome {
     Skipped(String),
 }
 
-/// What a case found wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a case found wrong. Prints as its text, also where a test prints it as `{:?}`.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Failure(String);
 
 /// The result of a case.
@@ -37,6 +37,12 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Moments: UTC as the tables store it, the zoneless `datetime` of the server's clock, and the rules
-//! between the two.
+//! Moments: UTC as the tables store it, the zoneless `datetime` of the server's clock, and the
+//! rules between the two.
 //!
 //! * [`ServerZone`] is the zone of the server's clock.
 //! * [`CommitClock`] turns the readings of the mapping into UTC, in LSN order; [`lookback`] says

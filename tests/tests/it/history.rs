@@ -36,7 +36,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => (1usize..12).prop_map(Step::Work),
-        2 => (1u64..4_000).prop_map(Step::Pass),
+        2 => (1u64..20_000).prop_map(Step::Pass),
         1 => Just(Step::Idle),
         4 => (1u64..30, proptest::option::of(1u64..6), 1usize..9).prop_map(
             |(rows_max, commits_max, batch_rows)| Step::Copy { rows_max, commits_max, batch_rows }

@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
     /// Fails unless a reader sees what the model holds, and a fresh handle the durable mark.
     pub(super) async fn check(&mut self, moment: &str) -> Result<(), Failure> {
         let seen = self.seen().await?;
-        seen.expect(&self.model.rows()).map_err(|failure| failure.during(moment))?;
+        seen.must_equal(&self.model.rows()).map_err(|failure| failure.during(moment))?;
         let state = self.harness.sink().await.inspect(&self.spec).await?;
         let mark = state.and_then(|state| state.mark);
         same("the durable mark", mark, self.mark).map_err(|failure| failure.during(moment))

@@ -32,17 +32,11 @@ fn the_cost_of_a_commit_does_not_grow_with_the_history() {
     // Two data files and two files of the log, for bronze and facts each one.
     let usual = costs.iter().filter(|(requests, _)| *requests == 4).count();
     assert!(usual >= 175, "{costs:?}");
-    let plain: Vec<_> = costs
-        .iter()
-        .filter(|(requests, _)| *requests == 4)
-        .collect();
+    let plain: Vec<_> = costs.iter().filter(|(requests, _)| *requests == 4).collect();
     let (least, most) = (plain[0].1, plain[plain.len() - 1].1);
     assert!(most < least + least / 20, "{least} -> {most} bytes");
     let greatest = costs.iter().map(|cost| cost.0).max().unwrap();
-    assert!(
-        greatest < 40,
-        "a commit with checkpoints made {greatest} requests"
-    );
+    assert!(greatest < 40, "a commit with checkpoints made {greatest} requests");
 }
 
 #[test]
@@ -116,9 +110,7 @@ fn what_is_discarded_leaves_no_file() {
         let mut table = sink.attach(&spec).await.unwrap().table;
         let files = async || {
             let all: Vec<_> = store.list(None).try_collect().await.unwrap();
-            all.into_iter()
-                .filter(|meta| meta.location.as_ref().ends_with(".parquet"))
-                .count()
+            all.into_iter().filter(|meta| meta.location.as_ref().ends_with(".parquet")).count()
         };
         table.stage(rows(&spec, 1)).await.unwrap();
         table.stage(rows(&spec, 1)).await.unwrap();

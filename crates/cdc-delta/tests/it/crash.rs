@@ -30,8 +30,7 @@ async fn load(store: &Watched, seed: u64) -> Result<()> {
     }
     for sequence in done + 1..=BATCHES {
         if sequence >= 2 {
-            spec.columns
-                .push(Column::new("note", 3, SqlType::Int, true));
+            spec.columns.push(Column::new("note", 3, SqlType::Int, true));
             spec.columns.truncate(3);
             table.evolve(&spec.columns).await?;
         }
@@ -49,10 +48,7 @@ async fn load(store: &Watched, seed: u64) -> Result<()> {
 async fn publish(table: &mut dyn TableSink, sequence: u64) -> Result<()> {
     let verdict = Verdict {
         finalized_until: mark(sequence).commit_time,
-        end: Stamp {
-            position: mark(sequence).end,
-            commit_time: mark(sequence).commit_time,
-        },
+        end: Stamp { position: mark(sequence).end, commit_time: mark(sequence).commit_time },
     };
     assert_eq!(table.publish(verdict).await?, verdict);
     Ok(())
@@ -71,45 +67,21 @@ fn event() -> BatchEvent {
 async fn check(store: &Watched, context: &str) {
     let store = store.process().dynamic();
     let bronze = place("bronze/orders");
-    assert_eq!(
-        column(&store, &bronze, "id").await,
-        ints(1..=3),
-        "{context}"
-    );
-    assert_eq!(
-        column(&store, &bronze, "_batch_id").await,
-        ints(1..=3),
-        "{context}"
-    );
+    assert_eq!(column(&store, &bronze, "id").await, ints(1..=3), "{context}");
+    assert_eq!(column(&store, &bronze, "_batch_id").await, ints(1..=3), "{context}");
     let facts = place("facts");
-    assert_eq!(
-        column(&store, &facts, "batch_id").await,
-        ints([1, 2, 2, 3]),
-        "{context}"
-    );
+    assert_eq!(column(&store, &facts, "batch_id").await, ints([1, 2, 2, 3]), "{context}");
     let events = column(&store, &facts, "event").await;
     let event = Cell::text("schema_change");
-    assert_eq!(
-        events,
-        [Cell::Null, Cell::Null, Cell::Null, event],
-        "{context}"
-    );
+    assert_eq!(events, [Cell::Null, Cell::Null, Cell::Null, event], "{context}");
     let control = place("control");
-    assert_eq!(
-        column(&store, &control, "table_name").await,
-        [Cell::text("orders")],
-        "{context}"
-    );
+    assert_eq!(column(&store, &control, "table_name").await, [Cell::text("orders")], "{context}");
     assert_eq!(
         column(&store, &control, "end_lsn").await,
         [Cell::text(mark(3).end.to_string())],
         "{context}"
     );
-    let state = open(&store, settings(), 99)
-        .inspect(&orders())
-        .await
-        .unwrap()
-        .unwrap();
+    let state = open(&store, settings(), 99).inspect(&orders()).await.unwrap().unwrap();
     assert_eq!(state.mark, Some(mark(3)), "{context}");
     let until = state.verdict.unwrap().finalized_until;
     assert_eq!(until, mark(3).commit_time, "{context}");
@@ -134,18 +106,8 @@ async fn with_fault(at: u64, fault: Fault) {
         match load(&store, seed).await {
             Ok(()) => break,
             Err(error) => {
-                assert_ne!(
-                    error.kind().retry(),
-                    Retry::Stop,
-                    "{context}: {}",
-                    error.report()
-                );
-                assert_ne!(
-                    error.kind(),
-                    ErrorKind::Conflict,
-                    "{context}: {}",
-                    error.report()
-                );
+                assert_ne!(error.kind().retry(), Retry::Stop, "{context}: {}", error.report());
+                assert_ne!(error.kind(), ErrorKind::Conflict, "{context}: {}", error.report());
                 if store.is_dead() {
                     store = store.process();
                 }

@@ -17,10 +17,7 @@ use crate::support::{
 
 async fn objects(store: &Arc<dyn ObjectStore>) -> Vec<String> {
     let all: Vec<_> = store.list(None).try_collect().await.unwrap();
-    let mut names: Vec<_> = all
-        .into_iter()
-        .map(|meta| meta.location.to_string())
-        .collect();
+    let mut names: Vec<_> = all.into_iter().map(|meta| meta.location.to_string()).collect();
     names.sort();
     names
 }
@@ -100,11 +97,7 @@ fn the_copy_of_another_source_table_is_refused() {
         let before = objects(&store).await;
         let mut spec = orders();
         spec.source = TableName::new("sales", "orders");
-        let error = open(&store, settings(), 2)
-            .attach(&spec)
-            .await
-            .err()
-            .unwrap();
+        let error = open(&store, settings(), 2).attach(&spec).await.err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Config);
         assert_eq!(error.context("found"), Some("dbo.orders"));
         assert_eq!(objects(&store).await, before);
@@ -116,10 +109,7 @@ fn a_rewound_target_is_refused() {
     block_on(async {
         let store = filled().await;
         // Take the second batch out of bronze, as restoring an older copy does.
-        let newest = delta(&store, &place("bronze/orders"))
-            .await
-            .version()
-            .unwrap();
+        let newest = delta(&store, &place("bronze/orders")).await.version().unwrap();
         let file = format!("lake/bronze/orders/_delta_log/{newest:020}.json");
         store.delete(&Path::from(file)).await.unwrap();
         let error = refused(&store, ErrorKind::InvalidData).await;
@@ -164,22 +154,11 @@ fn a_root_below_a_file_is_refused_by_path() {
 fn a_setting_outside_its_range_is_refused_by_name() {
     let mut config = settings();
     config.checkpoint_interval = 0;
-    let error = DeltaSink::new(
-        config,
-        Arc::new(Ticking::default()),
-        Arc::new(Numbers::new(1)),
-    );
-    assert_eq!(
-        error.unwrap_err().context("setting"),
-        Some("checkpoint_interval")
-    );
+    let error = DeltaSink::new(config, Arc::new(Ticking::default()), Arc::new(Numbers::new(1)));
+    assert_eq!(error.unwrap_err().context("setting"), Some("checkpoint_interval"));
     let mut config = settings();
     config.facts_dir = "bronze".into();
-    let error = DeltaSink::new(
-        config,
-        Arc::new(Ticking::default()),
-        Arc::new(Numbers::new(1)),
-    );
+    let error = DeltaSink::new(config, Arc::new(Ticking::default()), Arc::new(Numbers::new(1)));
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Config);
 }
 
@@ -194,16 +173,8 @@ fn a_late_column_that_needs_mapping_is_refused_with_the_statement() {
         let error = table.evolve(&[odd]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SchemaChanged);
         assert_eq!(error.context("column"), Some("unit price"));
-        assert!(
-            error.advice().starts_with("ALTER TABLE delta.`"),
-            "{}",
-            error.advice()
-        );
-        assert!(
-            error
-                .advice()
-                .contains("'delta.columnMapping.mode' = 'name'")
-        );
+        assert!(error.advice().starts_with("ALTER TABLE delta.`"), "{}", error.advice());
+        assert!(error.advice().contains("'delta.columnMapping.mode' = 'name'"));
         assert_eq!(objects(&store).await, before);
     });
 }

@@ -180,3 +180,16 @@ async fn the_job_runs_by_itself_on_its_schedule() {
     let off = age - 3_600_000_000;
     assert!(off.abs() <= 305_000_000, "{age}");
 }
+
+#[tokio::test]
+async fn a_change_row_whose_commit_has_left_the_mapping_is_not_found_by_the_join() {
+    let rig = Rig::new();
+    let (first, second) = (rig.enable("first"), rig.enable("second"));
+    let commits = ten(&rig);
+    let mut half = rig.database.begin_cleanup_of(&first, commits[6], 100).expect("a known mark");
+    half.step().expect("the watermark");
+    rig.database.cleanup_instance(&second, commits[6]).expect("a known mark");
+    assert_eq!(rig.operations(&first).len(), 10, "its rows are still there");
+    let read = rig.read(&first, commits[0], commits[9], 3).await.expect("no error");
+    assert_eq!(count(&read), 4);
+}

@@ -159,3 +159,16 @@ async fn names_match_exactly_or_else_ignoring_case_when_only_one_does() {
         [Bound::Zero]
     );
 }
+
+#[tokio::test]
+async fn commits_before_the_start_stay_out_of_an_instance_however_late_capture_reads_them() {
+    let rig = Rig::new();
+    let first = rig.enable("first");
+    rig.database.set_capture(CaptureSchedule::Manual);
+    rig.insert(1, 0);
+    let second = rig.enable("second");
+    rig.insert(2, 0);
+    rig.database.capture();
+    assert_eq!(rig.operations(&first), [2, 2]);
+    assert_eq!(rig.operations(&second), [2]);
+}

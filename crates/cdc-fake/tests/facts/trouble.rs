@@ -108,7 +108,10 @@ async fn a_seeded_plan_gives_the_same_trouble_for_the_same_seed() {
 async fn a_restore_brings_back_an_earlier_point_and_the_log_goes_on_from_there() {
     let (rig, instance) = Rig::captured();
     rig.insert(1, 1);
+    let mut open_then = rig.database.begin();
+    open_then.insert(&rig.table, crate::rig::row(8, 8)).expect("new key");
     let backup = rig.database.backup();
+    open_then.rollback();
     let lineage = rig.database.lineage();
     let lost = rig.insert(2, 2);
     rig.insert(3, 3);
@@ -121,7 +124,7 @@ async fn a_restore_brings_back_an_earlier_point_and_the_log_goes_on_from_there()
     assert!(rig.high().await < Some(saved), "a saved position is ahead of the log");
     assert_eq!(rig.database.row_count(&rig.table), Ok(1));
     assert_ne!(rig.database.lineage(), lineage);
-    let new = rig.insert(7, 7);
+    let new = rig.insert(8, 8);
     assert_eq!(new.lsn, lost.lsn, "the log hands out the same positions again");
     assert_eq!(rig.operations(&instance), [2, 2]);
     let time = rig.source.commit_time(Position::from(new.lsn)).await;

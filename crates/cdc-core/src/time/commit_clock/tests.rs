@@ -1,3 +1,5 @@
+//! What the clock of commits promises, over every change of every zone.
+
 use proptest::prelude::*;
 
 use super::{

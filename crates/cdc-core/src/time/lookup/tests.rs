@@ -1,3 +1,5 @@
+//! What the look-up of a moment promises, over every change of every zone.
+
 use proptest::prelude::*;
 
 use super::{
