@@ -139,12 +139,20 @@ impl Stage {
         DeltaSink::new(config, Arc::clone(&self.clock), Arc::clone(&self.entropy))
     }
 
+    /// Most rows of a batch: even the first half of a few flights makes more than one.
+    fn rows_max(&self) -> u64 {
+        (self.flights / 8).clamp(PIECES, ROWS_MAX)
+    }
+
+    /// Most rows of a piece of a batch.
+    fn piece_rows(&self) -> u64 {
+        self.rows_max() / PIECES
+    }
+
     fn engine(&mut self, sink: Arc<dyn Sink>) -> Result<Engine> {
         let mut settings = Settings { poll_interval: BREATH * 10, ..Settings::default() };
-        // Even the first half of a few flights makes more than one batch.
-        let rows_max = (self.flights / 8).clamp(PIECES, ROWS_MAX);
-        settings.limits.rows_max = positive(rows_max)?;
-        settings.batch_rows = positive(usize::try_from(rows_max / PIECES).unwrap_or(1))?;
+        settings.limits.rows_max = positive(self.rows_max())?;
+        settings.batch_rows = positive(usize::try_from(self.piece_rows()).unwrap_or(1))?;
         settings.progress_interval = Duration::from_secs(1);
         // The history jumps over hours in which no flight departs.
         settings.silence_max = Duration::from_secs(30 * 86_400);
@@ -166,8 +174,9 @@ impl Stage {
         // Capture reads the log some seconds behind.
         let now = sample.now();
         sample.pass_until(now.plus_micros(10_000_000))?;
-        // In the second batch.
-        let after = PIECES + 2 + self.seed % 5;
+        // About half of what the first half inserts, and never in the first batch.
+        let pieces = self.flights / 4 / self.piece_rows().max(1);
+        let after = pieces.max(PIECES + 2) + self.seed % 5;
         let sink = Arc::new(CrashingSink::new(self.sink()?, "flights", after));
         let engine = self.engine(Arc::clone(&sink) as Arc<dyn Sink>)?;
         let run = tokio::select! {
@@ -288,6 +297,9 @@ fn told(
         if let Some(found) = proof.tables.iter().find(|found| found.table == line.table) {
             // Rows of the whole demonstration, not of its last run only.
             line.rows = found.bronze_rows;
+        }
+        if let Some(first) = caught.first.tables.iter().find(|first| first.table == line.table) {
+            line.batches += first.batches;
         }
     }
     report.seconds = seconds;

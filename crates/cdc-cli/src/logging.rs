@@ -14,8 +14,10 @@ use crate::{
     progress::Progress,
 };
 
-/// Crates whose lines follow the level asked for.
-const OWN: [&str; 4] = ["cdc_cli", "cdc_core", "cdc_delta", "cdc_fake"];
+/// How the targets of this project's lines begin: those of its crates, and the engine's events.
+const OWN: &str = "cdc";
+/// The target of the engine's events.
+const ENGINE: &str = "cdc::engine";
 
 /// Starts logging for the whole process.
 pub(crate) fn start(output: &OutputArgs, progress: &Progress) {
@@ -40,11 +42,7 @@ fn filter(level: LogLevel) -> EnvFilter {
         LogLevel::Debug => ("debug", "warn"),
         LogLevel::Trace => ("trace", "warn"),
     };
-    let mut text = others.to_owned();
-    for name in OWN {
-        text.push_str(&format!(",{name}={own}"));
-    }
-    EnvFilter::new(text)
+    EnvFilter::new(format!("{others},{OWN}={own}"))
 }
 
 /// Writes log lines above the progress lines.
@@ -76,53 +74,52 @@ pub(crate) struct LogObserver;
 impl Observer for LogObserver {
     fn on(&self, event: &Event<'_>) {
         match event {
-            Event::Attached { table, mark } => match mark {
-                Some(mark) => tracing::info!(
-                    table, sequence = mark.sequence, mark = %mark.end, "attached, resuming"
-                ),
-                None => tracing::info!(table, "attached, nothing copied yet"),
-            },
+            Event::Attached { table, mark: Some(mark) } => {
+                let (sequence, mark) = (mark.sequence, mark.end);
+                tracing::info!(target: ENGINE, table, sequence, %mark, "attached, resuming");
+            }
+            Event::Attached { table, mark: None } => {
+                tracing::info!(target: ENGINE, table, "attached, nothing copied yet");
+            }
             Event::CycleStarted { high, .. } => {
-                tracing::debug!(high = %high.position, "cycle started");
+                tracing::debug!(target: ENGINE, high = %high.position, "cycle started");
             }
             Event::Idle { high, .. } => {
-                tracing::debug!(high = high.map(|h| h.position.to_string()), "nothing new");
+                let high = high.map(|high| high.position.to_string());
+                tracing::debug!(target: ENGINE, high, "nothing new");
             }
             Event::WaitingForCapture { table } => {
-                tracing::info!(table, "capture has not reached the table yet");
+                tracing::info!(target: ENGINE, table, "capture has not reached the table yet");
             }
-            Event::Staged { table, rows, bytes } => tracing::debug!(table, rows, bytes, "staged"),
-            Event::Committed { table, mark, facts } => tracing::info!(
-                table,
-                sequence = mark.sequence,
-                mark = %mark.end,
-                rows = facts.counts.rows,
-                milliseconds = facts.duration_ms,
-                "committed"
-            ),
-            Event::Discarded { table } => tracing::info!(table, "staged rows discarded"),
-            Event::VerdictPublished { table, verdict } => tracing::info!(
-                table,
-                finalized_until = verdict.finalized_until.map(|at| at.to_string()),
-                "complete"
-            ),
-            Event::Retrying { table, error, attempt, pause_ms } => tracing::warn!(
-                table,
-                kind = error.kind().name(),
-                attempt,
-                pause_ms,
-                error = error.report(),
-                "failed, trying again"
-            ),
-            Event::TableStopped { table, error } => tracing::error!(
-                table,
-                kind = error.kind().name(),
-                error = error.report(),
-                advice = error.advice(),
-                "table stopped"
-            ),
-            Event::Warning { table, message } => tracing::warn!(table, "{message}"),
-            other => tracing::debug!(?other, "event"),
+            Event::Staged { table, rows, bytes } => {
+                tracing::debug!(target: ENGINE, table, rows, bytes, "staged");
+            }
+            Event::Committed { table, mark, facts } => {
+                let (sequence, mark) = (mark.sequence, mark.end);
+                let (rows, ms) = (facts.counts.rows, facts.duration_ms);
+                tracing::info!(target: ENGINE, table, sequence, %mark, rows, ms, "committed");
+            }
+            Event::Discarded { table } => {
+                tracing::info!(target: ENGINE, table, "staged rows discarded");
+            }
+            Event::VerdictPublished { table, verdict } => {
+                if let Some(until) = verdict.finalized_until {
+                    tracing::info!(target: ENGINE, table, finalized_until = %until, "complete");
+                }
+            }
+            Event::Retrying { table, error, attempt, pause_ms } => {
+                let (kind, error) = (error.kind().name(), error.report());
+                tracing::warn!(
+                    target: ENGINE, table, kind, attempt, pause_ms, error, "failed, trying again"
+                );
+            }
+            Event::TableStopped { table, error } => {
+                let (kind, advice) = (error.kind().name(), error.advice());
+                let error = error.report();
+                tracing::error!(target: ENGINE, table, kind, error, advice, "table stopped");
+            }
+            Event::Warning { table, message } => tracing::warn!(target: ENGINE, table, "{message}"),
+            _ => {}
         }
     }
 }
