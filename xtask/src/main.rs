@@ -1,1 +1,93 @@
-fn main() {}
+//! The command `cargo xtask`.
+
+#![allow(clippy::print_stderr, reason = "a task's report is what it prints")]
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+use xtask::{
+    Result, readers,
+    require::{self, Required},
+    steps, tidy,
+    workspace::Workspace,
+};
+
+/// The project's tasks. They need cargo alone; further tools are used when present and skipped by
+/// name when not, unless CDC_REQUIRE lists them.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run every test: tidy, fmt, clippy, cargo test, readers.
+    Test,
+    /// Run every test and let nothing be skipped.
+    ///
+    /// The same as `test` with CDC_REQUIRE=duckdb,polars-deltalake,fmt,clippy; a value given in the
+    /// environment wins.
+    Ci,
+    /// Check the rules of the source tree; each breach is `path:line: rule: what to do`.
+    Tidy {
+        /// The tree to check instead of this workspace; every file below it counts.
+        #[arg(long, value_name = "DIR")]
+        tree: Option<PathBuf>,
+    },
+    /// Compare written tables row for row in Delta readers other than the one that wrote them.
+    Readers(ReadersArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct ReadersArguments {
+    /// Install the missing readers into a private environment below the build directory.
+    #[arg(long)]
+    install: bool,
+    /// Also use an optional reader (chdb: 534 MB) and install it when missing.
+    #[arg(long, value_name = "READER")]
+    with: Vec<readers::Reader>,
+    /// Compare this directory instead of writing the fixture anew.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &Task) -> Result<()> {
+    match task {
+        Task::Test => steps::run(&Workspace::find()?, &Required::from_env("")?),
+        Task::Ci => steps::run(&Workspace::find()?, &Required::from_env(require::CI)?),
+        Task::Tidy { tree: Some(root) } => steps::report(&tidy::check(&xtask::Tree::walked(root)?)),
+        Task::Tidy { tree: None } => steps::tidy(&Workspace::find()?),
+        Task::Readers(arguments) => {
+            let request = readers::Request {
+                install: arguments.install,
+                with: arguments.with.clone(),
+                directory: arguments.dir.clone(),
+            };
+            readers::run(&Workspace::find()?, &Required::from_env("")?, &request).map(|_| ())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Arguments::command().debug_assert();
+    }
+}

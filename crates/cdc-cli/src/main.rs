@@ -1,1 +1,5 @@
-fn main() {}
+//! The binary `cdc`.
+
+fn main() -> std::process::ExitCode {
+    cdc_cli::process(std::env::args_os())
+}

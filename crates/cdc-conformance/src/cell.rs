@@ -162,9 +162,7 @@ pub fn array(data_type: &DataType, cells: &[Cell]) -> Result<ArrayRef, Failure> 
                 Cell::Bytes(bytes) => Some(bytes.as_slice()),
                 _ => None,
             });
-            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(
-                values, *width,
-            )?)
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, *width)?)
         }
         other => return Err(Failure::new(format!("no cell has the type {other}"))),
     })

@@ -21,11 +21,7 @@ const BASE_MICROS: i64 = 1_767_225_600_000_000;
 /// When a position cannot have that width.
 pub fn position(width: usize, number: u64) -> Result<Position, Failure> {
     let mut bytes = vec![0; width];
-    for (place, byte) in bytes
-        .iter_mut()
-        .rev()
-        .zip(number.to_be_bytes().iter().rev())
-    {
+    for (place, byte) in bytes.iter_mut().rev().zip(number.to_be_bytes().iter().rev()) {
         *place = *byte;
     }
     Ok(Position::new(Epoch::default(), &bytes)?)
@@ -43,10 +39,7 @@ pub fn time(number: u64) -> Timestamp {
 /// # Errors
 /// As for [`position`].
 pub fn stamp(width: usize, number: u64) -> Result<Stamp, Failure> {
-    Ok(Stamp {
-        position: position(width, number)?,
-        commit_time: Some(time(number)),
-    })
+    Ok(Stamp { position: position(width, number)?, commit_time: Some(time(number)) })
 }
 
 /// The mark `sequence` that ends at the made-up commit `number`.
@@ -65,11 +58,7 @@ pub fn mark(width: usize, sequence: u64, number: u64) -> Result<Mark, Failure> {
 /// A commit of `mark` with facts of nothing read and without events.
 #[must_use]
 pub fn commit(mark: Mark) -> Commit {
-    Commit {
-        mark,
-        facts: BatchFacts::begun(time(0)),
-        events: Vec::new(),
-    }
+    Commit { mark, facts: BatchFacts::begun(time(0)), events: Vec::new() }
 }
 
 #[derive(Clone, Debug)]
@@ -145,10 +134,8 @@ impl Feed {
         before: impl Into<Vec<Cell>>,
         after: impl Into<Vec<Cell>>,
     ) -> Self {
-        let images = [
-            (Operation::UpdateBefore, before.into()),
-            (Operation::UpdateAfter, after.into()),
-        ];
+        let images =
+            [(Operation::UpdateBefore, before.into()), (Operation::UpdateAfter, after.into())];
         self.add(commit, images)
     }
 
@@ -162,13 +149,7 @@ impl Feed {
         operation: Operation,
         cells: impl Into<Vec<Cell>>,
     ) -> Self {
-        self.changes.push(Change {
-            commit,
-            command,
-            sequence,
-            operation,
-            cells: cells.into(),
-        });
+        self.changes.push(Change { commit, command, sequence, operation, cells: cells.into() });
         self
     }
 
@@ -181,10 +162,7 @@ impl Feed {
         let schema = change_schema(width, &self.columns)?;
         let mut lead = vec![Vec::new(); 5];
         for change in &self.changes {
-            let sequence = change
-                .sequence
-                .map(|n| position(self.width, n))
-                .transpose()?;
+            let sequence = change.sequence.map(|n| position(self.width, n)).transpose()?;
             let values = [
                 Cell::Bytes(position(self.width, change.commit)?.as_bytes().to_vec()),
                 sequence.map_or(Cell::Null, |at| Cell::Bytes(at.as_bytes().to_vec())),
@@ -219,11 +197,7 @@ impl Feed {
         stamp: Stamp,
         index: i32,
     ) -> Result<TableBatch, Failure> {
-        let origin = Origin::Chunk {
-            snapshot,
-            stamp,
-            index,
-        };
+        let origin = Origin::Chunk { snapshot, stamp, index };
         self.batch(&row_schema(&self.columns)?, &self.cells(), origin)
     }
 

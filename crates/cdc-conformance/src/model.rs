@@ -62,9 +62,7 @@ impl Model {
     /// Adds the columns that are not there yet, matched ignoring case.
     pub fn evolve(&mut self, columns: &[Column]) {
         for column in columns {
-            self.columns
-                .entry(column.name.to_lowercase())
-                .or_insert_with(|| column.clone());
+            self.columns.entry(column.name.to_lowercase()).or_insert_with(|| column.clone());
         }
     }
 
@@ -123,12 +121,9 @@ impl Model {
         for entry in &self.committed {
             self.apply(&mut images, entry);
         }
-        let rows = images.into_values().filter_map(|image| {
-            Some(Row {
-                lead: None,
-                cells: self.whole(&image.cells?),
-            })
-        });
+        let rows = images
+            .into_values()
+            .filter_map(|image| Some(Row { lead: None, cells: self.whole(&image.cells?) }));
         Rows::new(rows.collect())
     }
 
@@ -202,12 +197,7 @@ impl Model {
 }
 
 fn place(lead: &Lead) -> Place {
-    (
-        lead.commit.clone(),
-        lead.command.clone(),
-        lead.sequence.clone(),
-        lead.operation.clone(),
-    )
+    (lead.commit.clone(), lead.command.clone(), lead.sequence.clone(), lead.operation.clone())
 }
 
 fn change_lead(records: &RecordBatch, row: usize) -> Result<Lead, Failure> {
@@ -233,11 +223,7 @@ fn change_lead(records: &RecordBatch, row: usize) -> Result<Lead, Failure> {
 fn row_lead(origin: &Origin) -> Lead {
     let (stamp, snapshot, chunk) = match origin {
         Origin::Snapshot(stamp) => (Some(stamp), Some(stamp.position), None),
-        Origin::Chunk {
-            snapshot,
-            stamp,
-            index,
-        } => (Some(stamp), Some(*snapshot), Some(*index)),
+        Origin::Chunk { snapshot, stamp, index } => (Some(stamp), Some(*snapshot), Some(*index)),
         Origin::Changes => (None, None, None),
     };
     let position =

@@ -13,8 +13,8 @@ pub enum Outcome {
     Skipped(String),
 }
 
-/// What a case found wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a case found wrong. Prints as its text, also where a test prints it as `{:?}`.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Failure(String);
 
 /// The result of a case.
@@ -40,15 +40,17 @@ impl fmt::Display for Failure {
     }
 }
 
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl std::error::Error for Failure {}
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self(format!(
-            "unexpected {} error: {}",
-            error.kind(),
-            error.report()
-        ))
+        Self(format!("unexpected {} error: {}", error.kind(), error.report()))
     }
 }
 
@@ -60,11 +62,7 @@ impl From<arrow_schema::ArrowError> for Failure {
 
 /// Fails unless `held`.
 pub(crate) fn check(held: bool, rule: impl Into<String>) -> Result<(), Failure> {
-    if held {
-        Ok(())
-    } else {
-        Err(Failure::new(rule))
-    }
+    if held { Ok(()) } else { Err(Failure::new(rule)) }
 }
 
 /// Fails unless both are equal.
@@ -76,9 +74,7 @@ pub(crate) fn same<T: fmt::Debug + PartialEq>(
     if found == expected {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "{what}: expected {expected:?}, found {found:?}"
-    )))
+    Err(Failure::new(format!("{what}: expected {expected:?}, found {found:?}")))
 }
 
 /// Fails unless the call was refused with `kind`; returns the error.
@@ -94,9 +90,7 @@ pub(crate) fn refused<T>(
             error.kind(),
             error.report()
         ))),
-        Ok(_) => Err(Failure::new(format!(
-            "{what}: expected a {kind} error, found success"
-        ))),
+        Ok(_) => Err(Failure::new(format!("{what}: expected a {kind} error, found success"))),
     }
 }
 

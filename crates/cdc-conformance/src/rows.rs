@@ -113,7 +113,7 @@ impl Rows {
     ///
     /// # Errors
     /// When they differ.
-    pub fn expect(&self, expected: &Self) -> Result<(), Failure> {
+    pub fn must_equal(&self, expected: &Self) -> Result<(), Failure> {
         if self == expected {
             return Ok(());
         }
@@ -192,17 +192,14 @@ mod tests {
     use super::*;
 
     fn row(id: i64) -> Row {
-        Row {
-            lead: None,
-            cells: [("id".to_owned(), Cell::Int(id))].into(),
-        }
+        Row { lead: None, cells: [("id".to_owned(), Cell::Int(id))].into() }
     }
 
     #[test]
     fn order_does_not_matter_but_repetition_does() {
         let rows = |ids: &[i64]| Rows::new(ids.iter().map(|id| row(*id)).collect());
-        assert!(rows(&[2, 1]).expect(&rows(&[1, 2])).is_ok());
-        let failure = rows(&[1, 1]).expect(&rows(&[1])).unwrap_err().to_string();
+        assert!(rows(&[2, 1]).must_equal(&rows(&[1, 2])).is_ok());
+        let failure = rows(&[1, 1]).must_equal(&rows(&[1])).unwrap_err().to_string();
         assert!(failure.contains("1 rows expected, 2 found; missing 0; not expected 1"));
     }
 }

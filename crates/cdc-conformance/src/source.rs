@@ -21,7 +21,8 @@ use crate::{
 /// One statement of a transaction. Every statement is about one row.
 #[derive(Clone, Debug)]
 pub enum Statement {
-    /// Inserts a row: a value for every stored column, in the table's order.
+    /// Inserts a row: the values of the stored columns in the table's order. Columns behind the
+    /// last value are NULL.
     Insert(TableName, Vec<Cell>),
     /// Updates the row with this key.
     Update {

@@ -26,18 +26,15 @@ macro_rules! __sink_tests {
     ($harness:tt $block_on:tt $($group:ident { $($name:ident)* })*) => {
         $($(
             #[test]
-            fn $name() {
+            fn $name() -> ::std::result::Result<(), $crate::Failure> {
                 let future = async {
                     let harness = $harness().await;
                     $crate::sink::run(stringify!($name), &harness).await
                 };
-                match $block_on(future) {
-                    Ok($crate::Outcome::Passed) => {}
-                    Ok($crate::Outcome::Skipped(why)) => {
-                        println!("skipped {}: {why}", stringify!($name));
-                    }
-                    Err(failure) => panic!("{}: {failure}", stringify!($name)),
+                if let $crate::Outcome::Skipped(why) = $block_on(future)? {
+                    println!("skipped {}: {why}", stringify!($name));
                 }
+                Ok(())
             }
         )*)*
     };
@@ -160,18 +157,15 @@ macro_rules! __source_tests {
     ($harness:tt $block_on:tt $($group:ident { $($name:ident)* })*) => {
         $($(
             #[test]
-            fn $name() {
+            fn $name() -> ::std::result::Result<(), $crate::Failure> {
                 let future = async {
                     let harness = $harness().await;
                     $crate::source::run(stringify!($name), &harness).await
                 };
-                match $block_on(future) {
-                    Ok($crate::Outcome::Passed) => {}
-                    Ok($crate::Outcome::Skipped(why)) => {
-                        println!("skipped {}: {why}", stringify!($name));
-                    }
-                    Err(failure) => panic!("{}: {failure}", stringify!($name)),
+                if let $crate::Outcome::Skipped(why) = $block_on(future)? {
+                    println!("skipped {}: {why}", stringify!($name));
                 }
+                Ok(())
             }
         )*)*
     };

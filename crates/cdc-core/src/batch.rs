@@ -97,10 +97,7 @@ impl RowCounts {
         let columns = ChangeColumns::of(batch)?;
         let stamp = |row: usize| -> Result<Stamp> {
             let position = Position::new(epoch, columns.commits.value(row))?;
-            Ok(Stamp {
-                position,
-                commit_time: columns.time(row),
-            })
+            Ok(Stamp { position, commit_time: columns.time(row) })
         };
         let Some(last) = columns.len().checked_sub(1) else {
             return Ok(());
@@ -112,10 +109,7 @@ impl RowCounts {
                 Operation::UpdateAfter => self.updates += 1,
                 Operation::UpdateBefore => {}
                 Operation::Read => {
-                    return Err(Error::new(
-                        ErrorKind::InvalidData,
-                        "snapshot row among changes",
-                    ));
+                    return Err(Error::new(ErrorKind::InvalidData, "snapshot row among changes"));
                 }
             }
             self.rows += 1;

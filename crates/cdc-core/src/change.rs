@@ -47,10 +47,8 @@ impl Operation {
             2 => Ok(Self::Insert),
             3 => Ok(Self::UpdateBefore),
             4 => Ok(Self::UpdateAfter),
-            _ => Err(
-                Error::new(ErrorKind::InvalidData, "operation is not 0 to 4")
-                    .with("operation", code),
-            ),
+            _ => Err(Error::new(ErrorKind::InvalidData, "operation is not 0 to 4")
+                .with("operation", code)),
         }
     }
 }
@@ -76,11 +74,7 @@ impl<L: Copy + Ord> ChangeOrder<L> {
     /// instance on its own, so they are no part of it.
     #[must_use]
     pub const fn identity(&self) -> ChangeIdentity<L> {
-        ChangeIdentity {
-            commit: self.commit,
-            sequence: self.sequence,
-            operation: self.operation,
-        }
+        ChangeIdentity { commit: self.commit, sequence: self.sequence, operation: self.operation }
     }
 
     /// The order of two changes that may come from different instances of a table: by commit,
@@ -145,11 +139,7 @@ pub fn change_schema(width: i32, columns: &[Column]) -> Result<SchemaRef> {
         Field::new(field::SEQVAL, DataType::FixedSizeBinary(width), true),
         Field::new(field::OPERATION, DataType::Int32, false),
         Field::new(field::COMMAND_ID, DataType::Int32, true),
-        Field::new(
-            field::COMMIT_TS,
-            DataType::Timestamp(TimeUnit::Microsecond, None),
-            true,
-        ),
+        Field::new(field::COMMIT_TS, DataType::Timestamp(TimeUnit::Microsecond, None), true),
     ];
     for column in columns {
         fields.push(column.field()?);
@@ -162,10 +152,7 @@ pub fn change_schema(width: i32, columns: &[Column]) -> Result<SchemaRef> {
 /// # Errors
 /// [`ErrorKind::Unsupported`] for a column whose type has no column form.
 pub fn row_schema(columns: &[Column]) -> Result<SchemaRef> {
-    let fields = columns
-        .iter()
-        .map(Column::field)
-        .collect::<Result<Vec<_>>>()?;
+    let fields = columns.iter().map(Column::field).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(Schema::new(fields)))
 }
 
@@ -196,12 +183,7 @@ impl<'a> ChangeColumns<'a> {
             name: &str,
         ) -> Result<&'a A> {
             let wrong = || Error::bug("batch is no change batch").with("column", name);
-            if batch
-                .schema_ref()
-                .fields()
-                .get(at)
-                .is_none_or(|field| field.name() != name)
-            {
+            if batch.schema_ref().fields().get(at).is_none_or(|field| field.name() != name) {
                 return Err(wrong());
             }
             batch
@@ -236,14 +218,8 @@ impl<'a> ChangeColumns<'a> {
     pub fn order(&self, row: usize) -> ChangeOrder<&'a [u8]> {
         ChangeOrder {
             commit: self.commits.value(row),
-            command: self
-                .commands
-                .is_valid(row)
-                .then(|| self.commands.value(row)),
-            sequence: self
-                .sequences
-                .is_valid(row)
-                .then(|| self.sequences.value(row)),
+            command: self.commands.is_valid(row).then(|| self.commands.value(row)),
+            sequence: self.sequences.is_valid(row).then(|| self.sequences.value(row)),
             operation: self.operations.value(row),
         }
     }
@@ -251,9 +227,7 @@ impl<'a> ChangeColumns<'a> {
     /// The commit time of row `row`. `row` must be below [`ChangeColumns::len`].
     #[must_use]
     pub fn time(&self, row: usize) -> Option<Timestamp> {
-        self.times
-            .is_valid(row)
-            .then(|| Timestamp::from_micros(self.times.value(row)))
+        self.times.is_valid(row).then(|| Timestamp::from_micros(self.times.value(row)))
     }
 }
 
@@ -271,12 +245,7 @@ mod tests {
         sequence: Option<u8>,
         operation: i32,
     ) -> ChangeOrder<u8> {
-        ChangeOrder {
-            commit,
-            command,
-            sequence,
-            operation,
-        }
+        ChangeOrder { commit, command, sequence, operation }
     }
 
     #[test]

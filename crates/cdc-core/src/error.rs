@@ -80,11 +80,9 @@ impl ErrorKind {
                 Retry::Reload,
                 "another writer is committing to the same table; run one writer a table",
             ),
-            Self::Fenced => (
-                "fenced",
-                Retry::Stop,
-                "a newer runner owns this table; stop one of the two",
-            ),
+            Self::Fenced => {
+                ("fenced", Retry::Stop, "a newer runner owns this table; stop one of the two")
+            }
             Self::DataLoss => (
                 "data_loss",
                 Retry::Stop,
@@ -108,11 +106,9 @@ impl ErrorKind {
                 "the named table, column or file holds something its type does not allow; \
                  repair it at its origin",
             ),
-            Self::Unauthorized => (
-                "unauthorized",
-                Retry::Stop,
-                "grant the named right to the run's login",
-            ),
+            Self::Unauthorized => {
+                ("unauthorized", Retry::Stop, "grant the named right to the run's login")
+            }
             Self::Config => ("config", Retry::Stop, "correct the named setting"),
             Self::Unsupported => (
                 "unsupported",
@@ -236,20 +232,13 @@ impl Error {
     /// The value given for a context key, when there is one.
     #[must_use]
     pub fn context(&self, key: &str) -> Option<&str> {
-        self.0
-            .context
-            .iter()
-            .find(|(k, _)| *k == key)
-            .map(|(_, v)| v.as_str())
+        self.0.context.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_str())
     }
 
     /// What to do: the error's own remedy, or its kind's advice.
     #[must_use]
     pub fn advice(&self) -> &str {
-        self.0
-            .remedy
-            .as_deref()
-            .unwrap_or_else(|| self.kind().advice())
+        self.0.remedy.as_deref().unwrap_or_else(|| self.kind().advice())
     }
 
     /// The least pause before a retry, when the other side asked for one.
@@ -284,10 +273,7 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0
-            .cause
-            .as_deref()
-            .map(|cause| cause as &(dyn StdError + 'static))
+        self.0.cause.as_deref().map(|cause| cause as &(dyn StdError + 'static))
     }
 }
 
@@ -306,10 +292,8 @@ mod tests {
 
     #[test]
     fn only_a_dead_peer_and_a_lost_race_are_retried() {
-        let retried: Vec<_> = ErrorKind::ALL
-            .into_iter()
-            .filter(|kind| kind.retry() != Retry::Stop)
-            .collect();
+        let retried: Vec<_> =
+            ErrorKind::ALL.into_iter().filter(|kind| kind.retry() != Retry::Stop).collect();
         assert_eq!(retried, [ErrorKind::Unavailable, ErrorKind::Conflict]);
     }
 
@@ -319,10 +303,7 @@ mod tests {
             .with("table", "dbo.orders")
             .with("position", "0x01")
             .caused_by("low mark moved");
-        assert_eq!(
-            error.to_string(),
-            "range was purged table=dbo.orders position=0x01"
-        );
+        assert_eq!(error.to_string(), "range was purged table=dbo.orders position=0x01");
         assert_eq!(
             error.report(),
             "range was purged table=dbo.orders position=0x01: low mark moved"

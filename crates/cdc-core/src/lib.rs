@@ -6,11 +6,16 @@
 
 pub mod batch;
 pub mod change;
+pub mod engine;
 pub mod error;
+pub mod image;
 pub mod lsn;
 pub mod mark;
+pub mod plan;
 pub mod port;
 pub mod position;
+pub mod retention;
+pub mod schema;
 pub mod sql_type;
 pub mod table;
 pub mod time;
@@ -19,11 +24,16 @@ pub mod verdict;
 pub use batch::{
     BatchEvent, BatchEventKind, BatchFacts, Commit, Committed, Origin, RowCounts, Stamp, TableBatch,
 };
+pub use engine::{Engine, RetrySettings, RunReport, Settings, StartAt, TableConfig, TableReport};
 pub use error::{Cause, Error, ErrorKind, Result, Retry};
+pub use image::Images;
 pub use lsn::{Lsn, LsnError};
 pub use mark::Mark;
 pub use position::{ClosedRange, Epoch, Position};
 pub use sql_type::{Length, SqlType};
 pub use table::{CaptureInstance, Column, InstanceName, TableName, TableRef, TableSpec};
-pub use time::{ServerTime, Timestamp};
+pub use time::{
+    ClockDoubts, CommitClock, ORDER_SLACK_MICROS, ServerTime, ServerZone, Timestamp, lookback,
+    lookup_argument,
+};
 pub use verdict::{Granularity, Verdict};

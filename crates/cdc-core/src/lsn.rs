@@ -84,9 +84,7 @@ impl Lsn {
     /// The LSN as a number below 2^80.
     #[must_use]
     pub fn to_u128(self) -> u128 {
-        self.0
-            .iter()
-            .fold(0, |number, byte| (number << 8) | u128::from(*byte))
+        self.0.iter().fold(0, |number, byte| (number << 8) | u128::from(*byte))
     }
 
     /// The LSN with this number, when it is below 2^80.
@@ -96,11 +94,7 @@ impl Lsn {
             return None;
         }
         let mut bytes = [0; Self::WIDTH];
-        for (byte, full) in bytes
-            .iter_mut()
-            .rev()
-            .zip(number.to_be_bytes().iter().rev())
-        {
+        for (byte, full) in bytes.iter_mut().rev().zip(number.to_be_bytes().iter().rev()) {
             *byte = *full;
         }
         Some(Self(bytes))
@@ -127,10 +121,7 @@ impl FromStr for Lsn {
     /// digits are the low ones, as a conversion from a short literal gives.
     fn from_str(text: &str) -> Result<Self, LsnError> {
         let text = text.trim();
-        let digits = text
-            .strip_prefix("0x")
-            .or_else(|| text.strip_prefix("0X"))
-            .unwrap_or(text);
+        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
         if digits.is_empty() {
             return Err(LsnError::Empty);
         }
@@ -152,10 +143,7 @@ impl TryFrom<&[u8]> for Lsn {
     type Error = LsnError;
 
     fn try_from(bytes: &[u8]) -> Result<Self, LsnError> {
-        bytes
-            .try_into()
-            .map(Self)
-            .map_err(|_| LsnError::Width(bytes.len()))
+        bytes.try_into().map(Self).map_err(|_| LsnError::Width(bytes.len()))
     }
 }
 
@@ -194,10 +182,7 @@ mod tests {
             ("0x 12", LsnError::NotHex(1)),
             ("-1", LsnError::NotHex(1)),
             ("000000000000000000001", LsnError::TooLong(21)),
-            (
-                "ffffffffffffffffffffffffffffffffffffffffff",
-                LsnError::TooLong(42),
-            ),
+            ("ffffffffffffffffffffffffffffffffffffffffff", LsnError::TooLong(42)),
         ] {
             assert_eq!(text.parse::<Lsn>(), Err(error), "{text:?}");
         }

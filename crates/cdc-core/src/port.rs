@@ -15,3 +15,6 @@ pub use source::{
     BatchStream, Bound, Catalog, ChangeReader, ChangeRequest, Finding, FindingLevel, KeyRange,
     KeyTuple, PositionLog, RowRequest, SchemaChange, Source, SourceCapabilities, TableReader,
 };
+
+#[cfg(test)]
+pub(crate) use clock::MockEntropy;

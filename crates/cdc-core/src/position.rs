@@ -53,25 +53,17 @@ impl Position {
         match own.get_mut(..bytes.len()) {
             Some(place) if !bytes.is_empty() => place.copy_from_slice(bytes),
             _ => {
-                return Err(
-                    Error::new(ErrorKind::InvalidData, "a position has 1 to 24 bytes")
-                        .with("bytes", bytes.len()),
-                );
+                return Err(Error::new(ErrorKind::InvalidData, "a position has 1 to 24 bytes")
+                    .with("bytes", bytes.len()));
             }
         }
-        Ok(Self {
-            epoch,
-            bytes: own,
-            width,
-        })
+        Ok(Self { epoch, bytes: own, width })
     }
 
     /// The bytes, most significant first.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        self.bytes
-            .get(..usize::from(self.width))
-            .unwrap_or(&self.bytes)
+        self.bytes.get(..usize::from(self.width)).unwrap_or(&self.bytes)
     }
 
     /// The epoch of the log the position belongs to.
@@ -118,9 +110,7 @@ impl fmt::Display for Position {
     /// `0x` and upper-case hex digits: for SQL Server, the canonical LSN.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("0x")?;
-        self.as_bytes()
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02X}"))
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02X}"))
     }
 }
 
@@ -138,11 +128,7 @@ impl From<Lsn> for Position {
             *byte = *own;
         }
         #[allow(clippy::cast_possible_truncation, reason = "Lsn::WIDTH is 10")]
-        Self {
-            epoch: Epoch::default(),
-            bytes,
-            width: Lsn::WIDTH as u8,
-        }
+        Self { epoch: Epoch::default(), bytes, width: Lsn::WIDTH as u8 }
     }
 }
 
@@ -174,9 +160,7 @@ impl ClosedRange {
     #[must_use]
     pub fn after(after: Position, to: Position) -> Option<Self> {
         // At the end of all positions the successor is the position itself.
-        (after < to)
-            .then(|| Self::new(after.increment(), to))
-            .flatten()
+        (after < to).then(|| Self::new(after.increment(), to)).flatten()
     }
 
     /// The first position of the range.

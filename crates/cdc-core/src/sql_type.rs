@@ -117,10 +117,8 @@ impl SqlType {
                 DataType::Binary
             }
             Self::Other(name) => {
-                return Err(
-                    Error::new(ErrorKind::Unsupported, "type has no column form")
-                        .with("type", name),
-                );
+                return Err(Error::new(ErrorKind::Unsupported, "type has no column form")
+                    .with("type", name));
             }
         })
     }
@@ -146,10 +144,7 @@ impl SqlType {
                 // Declared lengths are not part of the target's type.
                 (Ok(a), Ok(b)) => {
                     a == b
-                        && matches!(
-                            a,
-                            DataType::Utf8 | DataType::Binary | DataType::Timestamp(..)
-                        )
+                        && matches!(a, DataType::Utf8 | DataType::Binary | DataType::Timestamp(..))
                 }
                 _ => false,
             },
@@ -277,20 +272,12 @@ mod tests {
             (dec(10, 2), dec(11, 4), false),
             (dec(10, 4), dec(12, 2), false),
             (T::Money, dec(19, 4), true),
-            (
-                T::VarChar(Length::Limited(10)),
-                T::NVarChar(Length::Max),
-                true,
-            ),
+            (T::VarChar(Length::Limited(10)), T::NVarChar(Length::Max), true),
             (T::VarChar(Length::Max), T::Int, false),
             (T::Int, T::VarChar(Length::Max), false),
             (T::UniqueIdentifier, T::Binary(16), false),
             (T::Bit, T::Int, false),
-            (
-                T::Other("geography".into()),
-                T::Other("geometry".into()),
-                false,
-            ),
+            (T::Other("geography".into()), T::Other("geometry".into()), false),
         ] {
             assert_eq!(narrow.fits(&wide), fits, "{narrow} -> {wide}");
         }
@@ -299,18 +286,10 @@ mod tests {
     #[test]
     fn every_type_has_one_arrow_type_or_is_refused_by_name() {
         assert_eq!(SqlType::TinyInt.arrow().expect("mapped"), DataType::Int16);
-        assert_eq!(
-            dec(38, 38).arrow().expect("mapped"),
-            DataType::Decimal128(38, 38)
-        );
-        assert_eq!(
-            SqlType::Money.arrow().expect("mapped"),
-            DataType::Decimal128(19, 4)
-        );
+        assert_eq!(dec(38, 38).arrow().expect("mapped"), DataType::Decimal128(38, 38));
+        assert_eq!(SqlType::Money.arrow().expect("mapped"), DataType::Decimal128(19, 4));
         assert!(dec(39, 0).arrow().is_err() && dec(5, 6).arrow().is_err());
-        let error = SqlType::Other("geography".into())
-            .arrow()
-            .expect_err("no column form");
+        let error = SqlType::Other("geography".into()).arrow().expect_err("no column form");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(error.context("type"), Some("geography"));
     }

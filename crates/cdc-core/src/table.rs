@@ -23,10 +23,7 @@ impl TableName {
     /// A name from its two parts.
     #[must_use]
     pub fn new(schema: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            schema: schema.into(),
-            name: name.into(),
-        }
+        Self { schema: schema.into(), name: name.into() }
     }
 }
 
@@ -95,13 +92,7 @@ impl Column {
     /// A stored column.
     #[must_use]
     pub fn new(name: impl Into<String>, id: i32, sql_type: SqlType, nullable: bool) -> Self {
-        Self {
-            name: name.into(),
-            id,
-            sql_type,
-            nullable,
-            computed: false,
-        }
+        Self { name: name.into(), id, sql_type, nullable, computed: false }
     }
 
     /// What a NULL in a change row's cell of this column says.
@@ -130,9 +121,7 @@ impl Column {
     }
 
     fn data_type(&self) -> Result<DataType> {
-        self.sql_type
-            .arrow()
-            .map_err(|error| error.with("column", &self.name))
+        self.sql_type.arrow().map_err(|error| error.with("column", &self.name))
     }
 }
 
@@ -157,16 +146,13 @@ impl CaptureInstance {
     /// in case alone.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&Column> {
-        self.columns
-            .iter()
-            .find(|column| column.name == name)
-            .or_else(|| {
-                let mut alike = self
-                    .columns
-                    .iter()
-                    .filter(|column| column.name.to_lowercase() == name.to_lowercase());
-                alike.next().filter(|_| alike.next().is_none())
-            })
+        self.columns.iter().find(|column| column.name == name).or_else(|| {
+            let mut alike = self
+                .columns
+                .iter()
+                .filter(|column| column.name.to_lowercase() == name.to_lowercase());
+            alike.next().filter(|_| alike.next().is_none())
+        })
     }
 }
 
@@ -226,12 +212,7 @@ impl TableSpec {
         columns: Vec<Column>,
         key: Vec<String>,
     ) -> Result<Self> {
-        let spec = Self {
-            name: name.into(),
-            source,
-            columns,
-            key,
-        };
+        let spec = Self { name: name.into(), source, columns, key };
         let mut seen = std::collections::HashSet::new();
         for column in &spec.columns {
             let folded = column.name.to_lowercase();
@@ -240,9 +221,7 @@ impl TableSpec {
             } else if !seen.insert(folded) {
                 "two columns differ only in case"
             } else {
-                column
-                    .field()
-                    .map_err(|error| error.with("table", &spec.source))?;
+                column.field().map_err(|error| error.with("table", &spec.source))?;
                 continue;
             };
             return Err(Error::new(ErrorKind::Unsupported, fault)
@@ -259,16 +238,9 @@ mod tests {
     use super::*;
 
     fn spec(names: &[&str]) -> Result<TableSpec> {
-        let columns = names
-            .iter()
-            .zip(1..)
-            .map(|(name, id)| Column::new(*name, id, SqlType::Int, true));
-        TableSpec::new(
-            "t",
-            TableName::new("dbo", "t"),
-            columns.collect(),
-            Vec::new(),
-        )
+        let columns =
+            names.iter().zip(1..).map(|(name, id)| Column::new(*name, id, SqlType::Int, true));
+        TableSpec::new("t", TableName::new("dbo", "t"), columns.collect(), Vec::new())
     }
 
     #[test]

@@ -1,6 +1,31 @@
-//! Moments: UTC as the tables store it, and the zoneless `datetime` of the server's clock.
+//! Moments: UTC as the tables store it, the zoneless `datetime` of the server's clock, and the
+//! rules between the two.
+//!
+//! * [`ServerZone`] is the zone of the server's clock.
+//! * [`CommitClock`] turns the readings of the mapping into UTC, in LSN order; [`lookback`] says
+//!   which rows it needs for a single LSN.
+//! * [`lookup_argument`] turns a moment in UTC into the argument of a look-up in the mapping.
+//!
+//! Every rule rests on one relation: moment `u` and reading `r` belong together when `r - u` is the
+//! zone's offset at `u`. The server rounds a reading to its tick, up to 1/600 s forward. Offsets
+//! and their changes are whole seconds, so rounding happens on the same ticks in UTC and in local
+//! time, and "the true time" of a commit below is its time in UTC rounded to that tick. A moment
+//! just ahead of a change may be rounded up to the change itself; a stretch of one offset therefore
+//! holds both of its ends.
+
+mod commit_clock;
+#[cfg(test)]
+mod history;
+mod lookup;
+mod transition;
+mod windows_zone;
+mod zone;
 
 use std::fmt;
+
+pub use commit_clock::{ClockDoubts, CommitClock, ORDER_SLACK_MICROS};
+pub use lookup::{lookback, lookup_argument};
+pub use zone::ServerZone;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 
@@ -81,26 +106,17 @@ impl ServerTime {
     /// conversion to `datetime` rounds. It may lie up to 1/600 s ahead of `wall`.
     #[must_use]
     pub fn nearest(wall: NaiveDateTime) -> Self {
-        let micros = wall
-            .signed_duration_since(Self::base())
-            .num_microseconds()
-            .unwrap_or(i64::MAX);
+        let micros =
+            wall.signed_duration_since(Self::base()).num_microseconds().unwrap_or(i64::MAX);
         // ticks = micros * 3 / 10000, to the nearest.
-        Self(
-            micros
-                .saturating_mul(3)
-                .saturating_add(5_000)
-                .div_euclid(10_000),
-        )
+        Self(micros.saturating_mul(3).saturating_add(5_000).div_euclid(10_000))
     }
 
     /// The latest reading that is not after a wall-clock time.
     #[must_use]
     pub fn floor(wall: NaiveDateTime) -> Self {
-        let micros = wall
-            .signed_duration_since(Self::base())
-            .num_microseconds()
-            .unwrap_or(i64::MAX);
+        let micros =
+            wall.signed_duration_since(Self::base()).num_microseconds().unwrap_or(i64::MAX);
         Self(micros.saturating_mul(3).div_euclid(10_000))
     }
 
@@ -111,10 +127,22 @@ impl ServerTime {
         Self::base().checked_add_signed(TimeDelta::microseconds(micros))
     }
 
+    /// The reading as microseconds since 1970-01-01 00:00 on the same clock, cut to the
+    /// microsecond.
+    pub(crate) const fn local_micros(self) -> i64 {
+        self.0.saturating_mul(10_000).div_euclid(3).saturating_sub(Self::BASE_TO_1970_MICROS)
+    }
+
+    /// The latest reading that is not after `local` microseconds since 1970-01-01 00:00.
+    pub(crate) const fn floor_local_micros(local: i64) -> Self {
+        Self(local.saturating_add(Self::BASE_TO_1970_MICROS).saturating_mul(3).div_euclid(10_000))
+    }
+
+    /// 25,567 days lie between 1900-01-01 and 1970-01-01.
+    const BASE_TO_1970_MICROS: i64 = 25_567 * 86_400 * 1_000_000;
+
     fn base() -> NaiveDateTime {
-        NaiveDate::from_ymd_opt(1900, 1, 1)
-            .unwrap_or_default()
-            .and_time(chrono::NaiveTime::MIN)
+        NaiveDate::from_ymd_opt(1900, 1, 1).unwrap_or_default().and_time(chrono::NaiveTime::MIN)
     }
 }
 
@@ -147,15 +175,19 @@ mod tests {
             ("2026-11-01T01:30:00.999", "2026-11-01T01:30:01.000000"),
             ("1899-12-31T23:59:59.998", "1899-12-31T23:59:59.996666"),
         ] {
-            assert_eq!(
-                ServerTime::nearest(wall(given)).to_string(),
-                stored,
-                "{given}"
-            );
+            assert_eq!(ServerTime::nearest(wall(given)).to_string(), stored, "{given}");
         }
     }
 
     proptest! {
+        #[test]
+        fn microseconds_of_the_same_clock_agree_with_its_wall_time(ticks in -40_000_000_000i64..1_000_000_000_000) {
+            let reading = ServerTime::from_ticks(ticks);
+            let wall = reading.wall().expect("in range");
+            prop_assert_eq!(reading.local_micros(), wall.and_utc().timestamp_micros());
+            prop_assert_eq!(ServerTime::floor_local_micros(reading.local_micros()), ServerTime::floor(wall));
+        }
+
         #[test]
         fn rounding_down_never_goes_forward(micros in -4_000_000_000_000_000i64..4_000_000_000_000_000) {
             let given = DateTime::from_timestamp_micros(micros).expect("in range").naive_utc();

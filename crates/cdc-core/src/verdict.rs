@@ -45,11 +45,9 @@ impl FromStr for Granularity {
             "minute" => Ok(Self::Minute),
             "hour" => Ok(Self::Hour),
             "day" => Ok(Self::Day),
-            _ => Err(
-                Error::new(ErrorKind::Config, "granularity is minute, hour or day")
-                    .with("setting", "granularity")
-                    .with("value", text),
-            ),
+            _ => Err(Error::new(ErrorKind::Config, "granularity is minute, hour or day")
+                .with("setting", "granularity")
+                .with("value", text)),
         }
     }
 }
@@ -77,8 +75,7 @@ impl Verdict {
     /// True when the period that ends (exclusively) at `period_end` is complete.
     #[must_use]
     pub fn is_final(&self, period_end: Timestamp) -> bool {
-        self.finalized_until
-            .is_some_and(|until| period_end <= until)
+        self.finalized_until.is_some_and(|until| period_end <= until)
     }
 }
 
@@ -112,10 +109,7 @@ pub fn advance(
         Hold::OpenSnapshot | Hold::Gap(None) => None,
         Hold::Gap(Some(moment)) => reached.map(|time| time.min(granularity.truncate(moment))),
     };
-    Verdict {
-        finalized_until: old.max(allowed),
-        end,
-    }
+    Verdict { finalized_until: old.max(allowed), end }
 }
 
 /// What holds for a group of tables: the least of their verdicts, and nothing while one has none.
@@ -136,22 +130,14 @@ mod tests {
     }
 
     fn stamp(time: Option<i64>) -> Stamp {
-        Stamp {
-            position: Lsn::from_u128(7).expect("small").into(),
-            commit_time: time.map(at),
-        }
+        Stamp { position: Lsn::from_u128(7).expect("small").into(), commit_time: time.map(at) }
     }
 
     const HOUR: i64 = 3_600_000_000;
 
     #[test]
     fn the_open_period_is_never_final() {
-        let verdict = advance(
-            None,
-            stamp(Some(3 * HOUR + 1)),
-            Granularity::Hour,
-            Hold::Free,
-        );
+        let verdict = advance(None, stamp(Some(3 * HOUR + 1)), Granularity::Hour, Hold::Free);
         assert_eq!(verdict.finalized_until, Some(at(3 * HOUR)));
         assert!(verdict.is_final(at(3 * HOUR)));
         assert!(!verdict.is_final(at(3 * HOUR + 1)));

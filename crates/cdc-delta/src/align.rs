@@ -32,11 +32,9 @@ pub(crate) fn align(
     let own = match batch.origin {
         Origin::Changes => OwnColumns::of_changes(table, &batch.records, sequence)?,
         Origin::Snapshot(stamp) => OwnColumns::of_snapshot(rows, stamp, stamp.position, None),
-        Origin::Chunk {
-            snapshot,
-            stamp,
-            index,
-        } => OwnColumns::of_snapshot(rows, stamp, snapshot, Some(index)),
+        Origin::Chunk { snapshot, stamp, index } => {
+            OwnColumns::of_snapshot(rows, stamp, snapshot, Some(index))
+        }
     };
     let instance = constant(rows, Some(batch.instance.as_str()));
     let first = match batch.origin {
@@ -60,16 +58,13 @@ pub(crate) fn align(
         columns.push(array);
     }
     RecordBatch::try_new(Arc::clone(&layout.physical), columns).map_err(|error| {
-        Error::new(
-            ErrorKind::InvalidData,
-            "rows do not fit the target's columns",
-        )
-        .with("table", table)
-        .caused_by(match error {
-            // Other texts may hold values.
-            ArrowError::InvalidArgumentError(text) => text,
-            _ => "arrow".into(),
-        })
+        Error::new(ErrorKind::InvalidData, "rows do not fit the target's columns")
+            .with("table", table)
+            .caused_by(match error {
+                // Other texts may hold values.
+                ArrowError::InvalidArgumentError(text) => text,
+                _ => "arrow".into(),
+            })
     })
 }
 
@@ -83,13 +78,10 @@ impl OwnColumns {
         let changes = ChangeColumns::of(records)?;
         let rows = changes.len();
         let number = i32::try_from(sequence).map_err(|_| {
-            Error::new(
-                ErrorKind::Unsupported,
-                "the batch's number does not fit _batch_id",
-            )
-            .with("table", table)
-            .with("batch", sequence)
-            .remedy("load the table into a new target; its batches count from 1 again")
+            Error::new(ErrorKind::Unsupported, "the batch's number does not fit _batch_id")
+                .with("table", table)
+                .with("batch", sequence)
+                .remedy("load the table into a new target; its batches count from 1 again")
         })?;
         Ok(Self {
             columns: vec![
@@ -116,10 +108,7 @@ impl OwnColumns {
         let chunk: Int32Array = std::iter::repeat_n(chunk, rows).collect();
         Self {
             columns: vec![
-                (
-                    "_start_lsn",
-                    constant(rows, Some(&stamp.position.to_string())),
-                ),
+                ("_start_lsn", constant(rows, Some(&stamp.position.to_string()))),
                 ("_seqval", constant(rows, None)),
                 ("_operation", Arc::new(Int32Array::from_value(0, rows))),
                 ("_command_id", new_null_array(&DataType::Int32, rows)),
@@ -144,31 +133,21 @@ struct Captured<'a> {
 
 impl<'a> Captured<'a> {
     fn of(table: &str, records: &'a RecordBatch, first: usize, layout: &Layout) -> Result<Self> {
-        let known: std::collections::HashSet<_> = layout
-            .logical
-            .fields()
-            .iter()
-            .map(|field| field.name().to_lowercase())
-            .collect();
+        let known: std::collections::HashSet<_> =
+            layout.logical.fields().iter().map(|field| field.name().to_lowercase()).collect();
         let mut columns: Vec<(String, &ArrayRef)> = Vec::with_capacity(records.num_columns());
         let schema = records.schema_ref();
         for (field, array) in schema.fields().iter().zip(records.columns()).skip(first) {
             let folded = field.name().to_lowercase();
             let fault = if RESERVED_COLUMNS.contains(&folded.as_str()) {
-                (
-                    ErrorKind::InvalidData,
-                    "column bears a name that bronze uses itself",
-                )
+                (ErrorKind::InvalidData, "column bears a name that bronze uses itself")
             } else if columns.iter().any(|(other, _)| *other == folded) {
                 (ErrorKind::InvalidData, "two columns differ only in case")
             } else if known.contains(&folded) {
                 columns.push((folded, array));
                 continue;
             } else {
-                (
-                    ErrorKind::SchemaChanged,
-                    "the target lacks a column of the rows",
-                )
+                (ErrorKind::SchemaChanged, "the target lacks a column of the rows")
             };
             return Err(Error::new(fault.0, fault.1)
                 .with("table", table)
@@ -188,50 +167,37 @@ impl<'a> Captured<'a> {
         }
         // The texts of arrow's errors may hold values and are left out.
         let out_of_range = || {
-            Error::new(
-                ErrorKind::InvalidData,
-                "a value is outside its column's type",
-            )
-            .with("table", table)
-            .with("column", field.name())
-            .with("type", spelled(to))
+            Error::new(ErrorKind::InvalidData, "a value is outside its column's type")
+                .with("table", table)
+                .with("column", field.name())
+                .with("type", spelled(to))
         };
         let cast = if from == to {
             Arc::clone(array)
         } else {
-            let options = CastOptions {
-                safe: false,
-                ..CastOptions::default()
-            };
+            let options = CastOptions { safe: false, ..CastOptions::default() };
             cast_with_options(array, to, &options).map_err(|_| out_of_range())?
         };
         if let (DataType::Decimal128(precision, _), Some(numbers)) =
             (to, cast.as_any().downcast_ref::<Decimal128Array>())
         {
-            numbers
-                .validate_decimal_precision(*precision)
-                .map_err(|_| out_of_range())?;
+            numbers.validate_decimal_precision(*precision).map_err(|_| out_of_range())?;
         }
         Ok(cast)
     }
 }
 
 fn wrong_type(table: &str, field: &FieldRef, found: &DataType) -> Error {
-    Error::new(
-        ErrorKind::SchemaChanged,
-        "the target's column cannot take the rows' type",
-    )
-    .with("table", table)
-    .with("column", field.name())
-    .with("target_type", spelled(field.data_type()))
-    .with("found_type", spelled(found))
+    Error::new(ErrorKind::SchemaChanged, "the target's column cannot take the rows' type")
+        .with("table", table)
+        .with("column", field.name())
+        .with("target_type", spelled(field.data_type()))
+        .with("found_type", spelled(found))
 }
 
 fn constant(rows: usize, text: Option<&str>) -> ArrayRef {
     match text {
-        Some(text) => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(
-            text, rows,
-        ))),
+        Some(text) => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, rows))),
         None => new_null_array(&DataType::Utf8, rows),
     }
 }

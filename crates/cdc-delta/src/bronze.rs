@@ -43,10 +43,7 @@ pub(crate) async fn look(log: &Log, spec: &TableSpec) -> Result<Option<SnapshotR
             let snapshot = log.open().await?;
             check(log, &snapshot, Kind::Bronze)?;
             let properties = properties(&snapshot);
-            for (key, own) in [
-                (TABLE, spec.name.clone()),
-                (SOURCE, spec.source.to_string()),
-            ] {
+            for (key, own) in [(TABLE, spec.name.clone()), (SOURCE, spec.source.to_string())] {
                 let found = properties.get(key).map_or("", String::as_str);
                 if found != own {
                     return Err(occupied(log, "holds the copy of another table")
@@ -78,8 +75,7 @@ pub(crate) async fn entries(
     names: &Names,
 ) -> Result<BTreeMap<String, i64>> {
     let own = names.clone();
-    log.entries_until(snapshot, names.all(), move |found| own.enough(found))
-        .await
+    log.entries_until(snapshot, names.all(), move |found| own.enough(found)).await
 }
 
 /// Takes the table: creates it or raises its fence.
@@ -91,11 +87,7 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
             None => {
                 let outcome = log.create(birth(spec, names)?).await?;
                 if let Outcome::Landed(snapshot) = outcome {
-                    return Ok(Owned {
-                        snapshot,
-                        fence: 1,
-                        mark: None,
-                    });
+                    return Ok(Owned { snapshot, fence: 1, mark: None });
                 }
                 outcome
             }
@@ -116,11 +108,7 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
                 let outcome = log.commit(&snapshot, change).await?;
                 if let Outcome::Landed(snapshot) = outcome {
                     // The fence stands right after the snapshot that the mark was read from.
-                    return Ok(Owned {
-                        snapshot,
-                        fence,
-                        mark,
-                    });
+                    return Ok(Owned { snapshot, fence, mark });
                 }
                 outcome
             }
@@ -138,11 +126,7 @@ fn birth(spec: &TableSpec, names: &Names) -> Result<Birth> {
     let mut properties = Kind::Bronze.properties();
     properties.insert(TABLE.into(), spec.name.clone());
     properties.insert(SOURCE.into(), spec.source.to_string());
-    if spec
-        .columns
-        .iter()
-        .any(|column| needs_mapping(&column.name))
-    {
+    if spec.columns.iter().any(|column| needs_mapping(&column.name)) {
         properties.insert("delta.columnMapping.mode".into(), "name".into());
     }
     Ok(Birth {
@@ -188,13 +172,7 @@ pub(crate) async fn record(
         let bytes = bytes.map_err(|error| fault::store(error, &path))?;
         let text = bytes.split(|byte| *byte == b'\n').find_map(|line| {
             let action: Value = serde_json::from_slice(line).ok()?;
-            Some(
-                action
-                    .get("commitInfo")?
-                    .get("userMetadata")?
-                    .as_str()?
-                    .to_owned(),
-            )
+            Some(action.get("commitInfo")?.get("userMetadata")?.as_str()?.to_owned())
         });
         if let Some(record) = text.and_then(|text| Record::of_text(&text, sequence)) {
             return Ok(Some(record));
@@ -209,9 +187,8 @@ pub(crate) fn log_of(
     root: &crate::store::Place,
     spec: &TableSpec,
 ) -> Log {
-    let place = root
-        .below(&shared.config.bronze_dir)
-        .below(&crate::store::directory_name(&spec.name));
+    let place =
+        root.below(&shared.config.bronze_dir).below(&crate::store::directory_name(&spec.name));
     Log::new(shared.clone(), place)
 }
 

@@ -80,10 +80,8 @@ impl LogFile {
             txn.insert("lastUpdated".into(), frame.at_ms.into());
         }
         if let Some(add) = object(&mut action, "add") {
-            let stats = add
-                .get("path")
-                .and_then(Value::as_str)
-                .and_then(|path| frame.stats.get(path));
+            let stats =
+                add.get("path").and_then(Value::as_str).and_then(|path| frame.stats.get(path));
             if let Some(stats) = stats {
                 add.insert("stats".into(), stats.clone().into());
             }
@@ -128,16 +126,13 @@ impl Committer for LogFile {
         }
         let path = commit_metadata.published_commit_path()?;
         let size = file.len() as u64;
-        match engine
-            .storage_handler()
-            .put(&path, Bytes::from(file), false)
-        {
+        match engine.storage_handler().put(&path, Bytes::from(file), false) {
             Ok(()) => Ok(CommitResponse::Committed {
                 file_meta: FileMeta::new(path, commit_metadata.in_commit_timestamp(), size),
             }),
-            Err(KernelError::FileAlreadyExists(_)) => Ok(CommitResponse::Conflict {
-                version: commit_metadata.version(),
-            }),
+            Err(KernelError::FileAlreadyExists(_)) => {
+                Ok(CommitResponse::Conflict { version: commit_metadata.version() })
+            }
             Err(error) => Err(error),
         }
     }
@@ -162,11 +157,8 @@ pub(crate) fn added(files: &[DataFile]) -> DeltaResult<ArrowEngineData> {
     let rows = files.iter().map(|file| whole(file.rows));
     let rows = rows.collect::<DeltaResult<Vec<_>>>()?;
     let times = Int64Array::from_iter_values(files.iter().map(|file| file.modified_ms));
-    let map_names = MapFieldNames {
-        entry: "key_value".into(),
-        key: "key".into(),
-        value: "value".into(),
-    };
+    let map_names =
+        MapFieldNames { entry: "key_value".into(), key: "key".into(), value: "value".into() };
     let mut partitions =
         MapBuilder::new(Some(map_names), StringBuilder::new(), StringBuilder::new());
     for _ in files {
@@ -192,8 +184,5 @@ pub(crate) fn added(files: &[DataFile]) -> DeltaResult<ArrowEngineData> {
         Arc::new(times),
         Arc::new(stats),
     ];
-    Ok(ArrowEngineData::new(RecordBatch::try_new(
-        Arc::new(schema),
-        columns,
-    )?))
+    Ok(ArrowEngineData::new(RecordBatch::try_new(Arc::new(schema), columns)?))
 }

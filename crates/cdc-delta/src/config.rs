@@ -83,11 +83,7 @@ impl DeltaConfig {
             // S3 refuses parts below 5 MiB; smaller ones are for tests on other stores.
             ("upload_part_bytes", self.upload_part_bytes as u64, 1),
             ("upload_parts", self.upload_parts as u64, 1),
-            (
-                "commit_attempts_max",
-                u64::from(self.commit_attempts_max),
-                1,
-            ),
+            ("commit_attempts_max", u64::from(self.commit_attempts_max), 1),
         ];
         if let Some((setting, _, least)) = least.iter().find(|(_, value, least)| value < least) {
             return Err(Error::new(ErrorKind::Config, "setting is too small")
@@ -97,9 +93,7 @@ impl DeltaConfig {
         let dirs = [&self.bronze_dir, &self.facts_dir, &self.control_dir];
         let plain = |dir: &str| {
             !dir.is_empty()
-                && dir
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+                && dir.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
         };
         if dirs.iter().any(|dir| !plain(dir))
             || self.bronze_dir == self.facts_dir

@@ -73,14 +73,11 @@ async fn verdict_of(
     held: &Held,
 ) -> Result<Option<Stored>> {
     let damaged = |column: &'static str| {
-        Error::new(
-            ErrorKind::InvalidData,
-            "the table's row in control is damaged",
-        )
-        .with("path", &log.place)
-        .with("table", table)
-        .with("column", column)
-        .remedy("delete the table's row from control; the next verdict writes it again")
+        Error::new(ErrorKind::InvalidData, "the table's row in control is damaged")
+            .with("path", &log.place)
+            .with("table", table)
+            .with("column", column)
+            .remedy("delete the table's row from control; the next verdict writes it again")
     };
     let mut found = None;
     for batch in &held.rows {
@@ -95,16 +92,12 @@ async fn verdict_of(
     };
     let wanted = vec![names.sequence(), names.epoch()];
     let entries = log.entries(snapshot, wanted).await?;
-    let sequence = *entries
-        .get(&names.sequence())
-        .ok_or_else(|| damaged("end_lsn"))?;
+    let sequence = *entries.get(&names.sequence()).ok_or_else(|| damaged("end_lsn"))?;
     let epoch = entries
         .get(&names.epoch())
         .and_then(|epoch| u32::try_from(*epoch).ok())
         .ok_or_else(|| damaged("end_lsn"))?;
-    let bytes = text(batch, "end_lsn", row)
-        .and_then(unhex)
-        .ok_or_else(|| damaged("end_lsn"))?;
+    let bytes = text(batch, "end_lsn", row).and_then(unhex).ok_or_else(|| damaged("end_lsn"))?;
     Ok(Some(Stored {
         verdict: Verdict {
             finalized_until: time(batch, "finalized_until", row),
@@ -201,13 +194,7 @@ async fn replace(
     verdict: Verdict,
 ) -> Result<Outcome> {
     let log = &ledger.log;
-    let rows = rows(
-        &head.layout,
-        &held.rows,
-        table,
-        &verdict,
-        log.shared.clock.now(),
-    )?;
+    let rows = rows(&head.layout, &held.rows, table, &verdict, log.shared.clock.now())?;
     let file = log.small_file(&head.layout, rows).await?;
     let path = log.place.file(&file.name);
     let change = Change {
@@ -249,10 +236,7 @@ fn rows(
     let cells = [
         ("table_name", Some(Cell::Text(table.to_owned()))),
         ("finalized_until", micros(verdict.finalized_until)),
-        (
-            "end_lsn",
-            Some(Cell::Text(verdict.end.position.to_string())),
-        ),
+        ("end_lsn", Some(Cell::Text(verdict.end.position.to_string()))),
         ("end_commit_ts", micros(verdict.end.commit_time)),
         ("updated_at", micros(Some(now))),
     ];
@@ -273,10 +257,7 @@ mod tests {
     fn verdict(until: Option<i64>, end: u128) -> Verdict {
         Verdict {
             finalized_until: until.map(Timestamp::from_micros),
-            end: Stamp {
-                position: Lsn::from_u128(end).expect("small").into(),
-                commit_time: None,
-            },
+            end: Stamp { position: Lsn::from_u128(end).expect("small").into(), commit_time: None },
         }
     }
 

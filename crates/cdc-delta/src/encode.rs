@@ -30,9 +30,8 @@ impl Encoder {
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by(crate::log::ENGINE.to_owned())
             .build();
-        let options = ArrowWriterOptions::new()
-            .with_properties(properties)
-            .with_skip_arrow_metadata(true);
+        let options =
+            ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
         let schema: SchemaRef = layout.physical.clone();
         let writer = ArrowWriter::try_new_with_options(Vec::new(), schema, options)
             .map_err(|error| fault::writer(&error, "new file"))?;
@@ -47,15 +46,11 @@ impl Encoder {
     /// Takes rows, and gives the bytes that are ready.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<Bytes> {
         self.stats.add(rows);
-        self.writer
-            .write(rows)
-            .map_err(|error| fault::writer(&error, "open file"))?;
+        self.writer.write(rows).map_err(|error| fault::writer(&error, "open file"))?;
         if self.writer.in_progress_size() >= self.row_group_bytes
             || self.writer.memory_size() >= self.row_group_bytes.saturating_mul(2)
         {
-            self.writer
-                .flush()
-                .map_err(|error| fault::writer(&error, "open file"))?;
+            self.writer.flush().map_err(|error| fault::writer(&error, "open file"))?;
         }
         Ok(self.take())
     }
@@ -67,9 +62,7 @@ impl Encoder {
 
     /// Ends the file: its last bytes, all its bytes, its rows and its statistics.
     pub(crate) fn finish(mut self) -> Result<(Bytes, u64, FileStats)> {
-        self.writer
-            .finish()
-            .map_err(|error| fault::writer(&error, "open file"))?;
+        self.writer.finish().map_err(|error| fault::writer(&error, "open file"))?;
         let rest = self.take();
         Ok((rest, self.out, self.stats))
     }

@@ -77,9 +77,8 @@ impl Filler {
 pub(crate) fn record(table: &str, commit: &Commit) -> Record {
     let (mark, facts) = (&commit.mark, &commit.facts);
     let counts = &facts.counts;
-    let position_time = mark
-        .commit_time
-        .or_else(|| counts.last.and_then(|stamp| stamp.commit_time));
+    let position_time =
+        mark.commit_time.or_else(|| counts.last.and_then(|stamp| stamp.commit_time));
     let seconds = |from: Option<Timestamp>, to: Option<Timestamp>| {
         // Differences of moments are far below 2^53 microseconds apart from faulty clocks.
         #[allow(clippy::cast_precision_loss)]
@@ -106,19 +105,11 @@ pub(crate) fn record(table: &str, commit: &Commit) -> Record {
         )
         .time("source_max_commit_ts", facts.source_commit_time)
         .real("capture_lag_seconds", facts.capture_lag_seconds, 3)
-        .real(
-            "ingestion_lag_seconds",
-            seconds(position_time, facts.source_commit_time),
-            3,
-        )
+        .real("ingestion_lag_seconds", seconds(position_time, facts.source_commit_time), 3)
         .text("detail", warnings(&facts.warnings));
     Record {
         batch: row.0,
-        events: commit
-            .events
-            .iter()
-            .map(|event| event_row(table, mark, event))
-            .collect(),
+        events: commit.events.iter().map(|event| event_row(table, mark, event)).collect(),
     }
 }
 
@@ -129,10 +120,7 @@ fn megabytes(bytes: u64) -> f64 {
 
 /// The least that a mark tells of its batch.
 pub(crate) fn bare(table: &str, mark: &Mark) -> Record {
-    Record {
-        batch: base(table, mark).0,
-        events: Vec::new(),
-    }
+    Record { batch: base(table, mark).0, events: Vec::new() }
 }
 
 fn base(table: &str, mark: &Mark) -> Filler {
@@ -163,10 +151,7 @@ fn event_row(table: &str, mark: &Mark, event: &BatchEvent) -> Row {
         .text("event", Some(event.kind.name().to_owned()))
         .time("lost_from_ts", lost_from)
         .time("lost_to_ts", lost_to)
-        .text(
-            "detail",
-            Some(event.detail.chars().take(DETAIL_MAX).collect()),
-        );
+        .text("detail", Some(event.detail.chars().take(DETAIL_MAX).collect()));
     row.0
 }
 

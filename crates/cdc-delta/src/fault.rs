@@ -42,9 +42,8 @@ fn io_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
 /// A store's fault at `path`.
 pub(crate) fn store(error: object_store::Error, path: impl std::fmt::Display) -> Error {
     let kind = store_kind(&error);
-    let made = Error::new(kind, "the object store refused a request")
-        .with("path", path)
-        .caused_by(error);
+    let made =
+        Error::new(kind, "the object store refused a request").with("path", path).caused_by(error);
     match kind {
         ErrorKind::Config | ErrorKind::Unauthorized => {
             made.remedy("let the run write to the named path, or correct the setting that names it")

@@ -38,10 +38,7 @@ impl Kernel {
             .with_task_executor(Arc::new(ThisThread))
             .with_buffer_size(READ_AHEAD)
             .build();
-        Self {
-            engine: Arc::new(engine),
-            calls,
-        }
+        Self { engine: Arc::new(engine), calls }
     }
 
     /// Runs blocking work. Dropping the future does not end it.

@@ -33,11 +33,7 @@ pub(crate) struct Head {
 
 impl Ledger {
     pub(crate) fn new(log: Log, kind: Kind) -> Self {
-        Self {
-            log,
-            kind,
-            head: Mutex::new(None),
-        }
+        Self { log, kind, head: Mutex::new(None) }
     }
 
     /// The newest snapshot; none when there is no table yet. Writes nothing.
@@ -96,11 +92,7 @@ impl Ledger {
 
     async fn head(&self, snapshot: SnapshotRef) -> Result<Head> {
         let layout = self.log.layout(&snapshot).await?;
-        Ok(Head {
-            snapshot,
-            layout,
-            seen: BTreeMap::new(),
-        })
+        Ok(Head { snapshot, layout, seen: BTreeMap::new() })
     }
 
     /// Moves the head to the newest snapshot.
@@ -116,10 +108,7 @@ impl Ledger {
         if let Some(number) = head.seen.get(id) {
             return Ok(Some(*number));
         }
-        let found = self
-            .log
-            .entries(&head.snapshot, vec![id.to_owned()])
-            .await?;
+        let found = self.log.entries(&head.snapshot, vec![id.to_owned()]).await?;
         let number = found.get(id).copied();
         head.seen.extend(found);
         Ok(number)
@@ -149,10 +138,7 @@ impl Ledger {
                 break;
             }
             // A new file each time: an attempt in doubt may still put the last one into the log.
-            let file = self
-                .log
-                .small_file(&head.layout, rows(&head.layout)?)
-                .await?;
+            let file = self.log.small_file(&head.layout, rows(&head.layout)?).await?;
             let path = self.log.place.file(&file.name);
             let change = Change {
                 operation: "WRITE",

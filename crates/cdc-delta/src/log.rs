@@ -115,11 +115,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn new(shared: Shared, place: Place) -> Self {
         let interval = shared.config.checkpoint_interval;
-        Self {
-            shared,
-            place,
-            interval,
-        }
+        Self { shared, place, interval }
     }
 
     /// With checkpoints at least every `commits` commits.
@@ -143,15 +139,13 @@ impl Log {
     /// The newest snapshot of an existing table.
     pub(crate) async fn open(&self) -> Result<SnapshotRef> {
         let url = self.place.url.clone();
-        self.run(move |engine| Snapshot::builder_for(url).build(engine.as_ref()))
-            .await
+        self.run(move |engine| Snapshot::builder_for(url).build(engine.as_ref())).await
     }
 
     /// The newest snapshot, starting from an older one.
     pub(crate) async fn refresh(&self, old: &SnapshotRef) -> Result<SnapshotRef> {
         let old = Arc::clone(old);
-        self.run(move |engine| Snapshot::builder_from(old).build(engine.as_ref()))
-            .await
+        self.run(move |engine| Snapshot::builder_from(old).build(engine.as_ref())).await
     }
 
     /// The newest versions of the wanted `txn` entries. The log is read from its end, no further
@@ -175,9 +169,8 @@ impl Log {
         self.run(move |engine| {
             let mut open: BTreeSet<String> = wanted.into_iter().collect();
             let mut found = BTreeMap::new();
-            let batches = snapshot
-                .log_segment()
-                .read_actions(engine.as_ref(), LOG_TXN_SCHEMA.clone())?;
+            let batches =
+                snapshot.log_segment().read_actions(engine.as_ref(), LOG_TXN_SCHEMA.clone())?;
             for batch in batches {
                 if open.is_empty() || enough(&found) {
                     break;
@@ -274,9 +267,7 @@ impl Log {
         let Ok(path) = self.place.url.to_file_path() else {
             return Ok(());
         };
-        let made = blocking(self.shared.config.kernel_calls, move || {
-            std::fs::create_dir_all(path)
-        });
+        let made = blocking(self.shared.config.kernel_calls, move || std::fs::create_dir_all(path));
         made.await?.map_err(|error| {
             Error::new(ErrorKind::Config, "the target's directory cannot be made")
                 .with("path", &self.place)
@@ -290,11 +281,8 @@ impl Log {
         let mut frame = self.frame();
         frame.user_metadata = change.user_metadata.clone();
         frame.properties = change.properties.clone();
-        frame.stats = change
-            .add
-            .iter()
-            .map(|file| (file.name.clone(), file.stats.clone()))
-            .collect();
+        frame.stats =
+            change.add.iter().map(|file| (file.name.clone(), file.stats.clone())).collect();
         let snapshot = Arc::clone(snapshot);
         if change.columns.is_empty() {
             let rewrites = !frame.properties.is_empty();
@@ -348,10 +336,7 @@ impl Log {
             return snapshot;
         }
         let old = Arc::clone(&snapshot);
-        match self
-            .run(move |engine| old.checkpoint(engine.as_ref(), None))
-            .await
-        {
+        match self.run(move |engine| old.checkpoint(engine.as_ref(), None)).await {
             Ok((_, newer)) => newer,
             Err(error) => {
                 tracing::warn!(
@@ -400,9 +385,7 @@ fn alter(
     for column in columns {
         builder = builder.add_column(column);
     }
-    let transaction = builder
-        .build(engine, Box::new(LogFile(frame)))?
-        .with_engine_info(ENGINE);
+    let transaction = builder.build(engine, Box::new(LogFile(frame)))?.with_engine_info(ENGINE);
     with_entries(transaction, change.entries).commit(engine)
 }
 
@@ -419,9 +402,7 @@ fn collect(
     open: &mut BTreeSet<String>,
     found: &mut BTreeMap<String, i64>,
 ) {
-    let Some(entries) = batch
-        .column_by_name("txn")
-        .and_then(|column| column.as_struct_opt())
+    let Some(entries) = batch.column_by_name("txn").and_then(|column| column.as_struct_opt())
     else {
         return;
     };

@@ -18,9 +18,7 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new(table: &str) -> Self {
-        Self {
-            table: table.to_owned(),
-        }
+        Self { table: table.to_owned() }
     }
 
     fn name(&self, what: &str) -> String {
@@ -55,13 +53,7 @@ impl Names {
     pub(crate) fn all(&self) -> Vec<String> {
         let mut names = vec![self.fence(), self.sequence(), self.epoch()];
         names.extend(
-            [
-                "generation",
-                "commit_time",
-                "commit_time.known",
-                "pos.width",
-            ]
-            .map(|w| self.name(w)),
+            ["generation", "commit_time", "commit_time.known", "pos.width"].map(|w| self.name(w)),
         );
         names.extend((0..parts(Position::WIDTH_MAX)).map(|index| self.part(index)));
         names
@@ -70,9 +62,7 @@ impl Names {
     /// True when entries that were found from the end of the log on are the whole mark and the
     /// fence. The entries of one commit are found together.
     pub(crate) fn enough(&self, entries: &BTreeMap<String, i64>) -> bool {
-        [self.fence(), self.sequence()]
-            .iter()
-            .all(|name| entries.contains_key(name))
+        [self.fence(), self.sequence()].iter().all(|name| entries.contains_key(name))
     }
 
     /// A mark as entries.
@@ -84,23 +74,15 @@ impl Names {
             (self.sequence(), sequence),
             (self.epoch(), i64::from(mark.epoch().0)),
             (self.name("generation"), i64::from(mark.generation)),
-            (
-                self.name("commit_time"),
-                mark.commit_time.map_or(0, Timestamp::as_micros),
-            ),
-            (
-                self.name("commit_time.known"),
-                i64::from(mark.commit_time.is_some()),
-            ),
+            (self.name("commit_time"), mark.commit_time.map_or(0, Timestamp::as_micros)),
+            (self.name("commit_time.known"), i64::from(mark.commit_time.is_some())),
             (
                 self.name("pos.width"),
                 i64::try_from(bytes.len()).map_err(|_| Error::bug("position is too wide"))?,
             ),
         ];
         for (index, part) in bytes.chunks(PART).enumerate() {
-            let number = part
-                .iter()
-                .fold(0i64, |number, byte| (number << 8) | i64::from(*byte));
+            let number = part.iter().fold(0i64, |number, byte| (number << 8) | i64::from(*byte));
             entries.push((self.part(index), number));
         }
         Ok(entries)
@@ -112,10 +94,7 @@ impl Names {
             return Ok(None);
         };
         let entry = |what: &str| -> Result<i64> {
-            entries
-                .get(&self.name(what))
-                .copied()
-                .ok_or_else(|| self.damaged(what))
+            entries.get(&self.name(what)).copied().ok_or_else(|| self.damaged(what))
         };
         let small = |what: &str| -> Result<u32> {
             u32::try_from(entry(what)?).map_err(|_| self.damaged(what))
@@ -153,16 +132,13 @@ impl Names {
     }
 
     fn damaged(&self, what: &str) -> Error {
-        Error::new(
-            ErrorKind::InvalidData,
-            "the mark in the table's log is incomplete or damaged",
-        )
-        .with("table", &self.table)
-        .with("entry", self.name(what))
-        .remedy(
-            "restore the table's log to a version whose txn entries are whole, or move the \
+        Error::new(ErrorKind::InvalidData, "the mark in the table's log is incomplete or damaged")
+            .with("table", &self.table)
+            .with("entry", self.name(what))
+            .remedy(
+                "restore the table's log to a version whose txn entries are whole, or move the \
              table's directory away and take a new snapshot",
-        )
+            )
     }
 }
 
@@ -193,10 +169,7 @@ mod tests {
     }
 
     fn laid(names: &Names, marks: &[Mark]) -> BTreeMap<String, i64> {
-        marks
-            .iter()
-            .flat_map(|mark| names.entries(mark).expect("fits"))
-            .collect()
+        marks.iter().flat_map(|mark| names.entries(mark).expect("fits")).collect()
     }
 
     proptest! {
@@ -234,12 +207,9 @@ mod tests {
             commit_time: None,
             generation: 0,
         };
-        for (entry, value) in [
-            ("pos1", 1 << 24),
-            ("pos0", -1),
-            ("epoch", 1 << 32),
-            ("pos.width", 25),
-        ] {
+        for (entry, value) in
+            [("pos1", 1 << 24), ("pos0", -1), ("epoch", 1 << 32), ("pos.width", 25)]
+        {
             let mut entries = laid(&names, &[mark]);
             entries.insert(format!("cdc/t/{entry}"), value);
             assert!(names.mark(&entries).is_err(), "{entry}");

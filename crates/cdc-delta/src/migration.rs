@@ -81,16 +81,13 @@ pub(crate) fn check(log: &Log, snapshot: &SnapshotRef, kind: Kind) -> Result<()>
         return Err(occupied(log, "holds another Delta table"));
     }
     if properties.contains_key(TXN_RETENTION) {
-        return Err(Error::new(
-            ErrorKind::Config,
-            "the table's log is set to forget its marks",
-        )
-        .with("path", &log.place)
-        .with("setting", TXN_RETENTION)
-        .remedy(format!(
-            "ALTER TABLE delta.`{}` UNSET TBLPROPERTIES ('{TXN_RETENTION}')",
-            log.place
-        )));
+        return Err(Error::new(ErrorKind::Config, "the table's log is set to forget its marks")
+            .with("path", &log.place)
+            .with("setting", TXN_RETENTION)
+            .remedy(format!(
+                "ALTER TABLE delta.`{}` UNSET TBLPROPERTIES ('{TXN_RETENTION}')",
+                log.place
+            )));
     }
     let needs = number(log, properties, MIN_VERSION)?.unwrap_or(0);
     if needs > kind.version() {
@@ -111,12 +108,9 @@ fn number(log: &Log, properties: &HashMap<String, String>, key: &str) -> Result<
         return Ok(None);
     };
     text.parse().map(Some).map_err(|_| {
-        Error::new(
-            ErrorKind::InvalidData,
-            "a property of the table is no number",
-        )
-        .with("path", &log.place)
-        .with("property", key)
+        Error::new(ErrorKind::InvalidData, "a property of the table is no number")
+            .with("path", &log.place)
+            .with("property", key)
     })
 }
 
@@ -140,17 +134,10 @@ pub(crate) async fn migrate(
             return Ok(snapshot);
         }
         let schema = snapshot.schema();
-        let lacks = |own: &&Own| {
-            !schema
-                .fields()
-                .any(|field| field.name().eq_ignore_ascii_case(own.0))
-        };
-        let columns: Vec<StructField> = kind
-            .own()
-            .into_iter()
-            .filter(lacks)
-            .map(own_field)
-            .collect();
+        let lacks =
+            |own: &&Own| !schema.fields().any(|field| field.name().eq_ignore_ascii_case(own.0));
+        let columns: Vec<StructField> =
+            kind.own().into_iter().filter(lacks).map(own_field).collect();
         let change = Change {
             operation: "SET TBLPROPERTIES",
             columns,
@@ -170,11 +157,8 @@ pub(crate) async fn migrate(
 
 /// The error after every attempt of a commit met another writer's.
 pub(crate) fn crowded(log: &Log) -> Error {
-    Error::new(
-        ErrorKind::Conflict,
-        "other writers committed first at every attempt",
-    )
-    .with("path", &log.place)
-    .with("attempts", log.shared.config.commit_attempts_max)
-    .with("setting", "commit_attempts_max")
+    Error::new(ErrorKind::Conflict, "other writers committed first at every attempt")
+        .with("path", &log.place)
+        .with("attempts", log.shared.config.commit_attempts_max)
+        .with("setting", "commit_attempts_max")
 }

@@ -22,21 +22,9 @@ pub(crate) const BRONZE_COMMENT: &str = "Change log of one source table, in appe
 
 /// The columns of bronze before the captured ones.
 pub(crate) const BRONZE_HEAD: [Own; 6] = [
-    (
-        "_capture_instance",
-        STRING,
-        "Capture instance the row was read from",
-    ),
-    (
-        "_start_lsn",
-        STRING,
-        "LSN of the row's commit; of a snapshot row, its stamp",
-    ),
-    (
-        "_seqval",
-        STRING,
-        "The row's place in the log; NULL in snapshot rows",
-    ),
+    ("_capture_instance", STRING, "Capture instance the row was read from"),
+    ("_start_lsn", STRING, "LSN of the row's commit; of a snapshot row, its stamp"),
+    ("_seqval", STRING, "The row's place in the log; NULL in snapshot rows"),
     (
         "_operation",
         INT,
@@ -47,30 +35,14 @@ pub(crate) const BRONZE_HEAD: [Own; 6] = [
         INT,
         "The statement inside the commit, counted by each capture instance on its own",
     ),
-    (
-        "_commit_ts",
-        TIME,
-        "Commit time in UTC; NULL when the stamp is no commit",
-    ),
+    ("_commit_ts", TIME, "Commit time in UTC; NULL when the stamp is no commit"),
 ];
 
 /// The columns of bronze after the captured ones.
 pub(crate) const BRONZE_TAIL: [Own; 3] = [
-    (
-        "_batch_id",
-        INT,
-        "Number of the batch that wrote the row; NULL in snapshot rows",
-    ),
-    (
-        "_snapshot",
-        STRING,
-        "LSN of the snapshot the row belongs to; NULL in change rows",
-    ),
-    (
-        "_chunk",
-        INT,
-        "Index of the snapshot's chunk; NULL outside chunked snapshots",
-    ),
+    ("_batch_id", INT, "Number of the batch that wrote the row; NULL in snapshot rows"),
+    ("_snapshot", STRING, "LSN of the snapshot the row belongs to; NULL in change rows"),
+    ("_chunk", INT, "Index of the snapshot's chunk; NULL outside chunked snapshots"),
 ];
 
 /// What the facts table is.
@@ -82,90 +54,30 @@ pub(crate) const FACTS: [Own; 29] = [
     ("app_id", STRING, "Writer of the batch: one for each table"),
     ("batch_id", LONG, "Number of the batch in its table"),
     ("rows", LONG, "Change rows of the batch; 0 in event rows"),
-    (
-        "min_lsn",
-        STRING,
-        "LSN of the first change row, or of the event",
-    ),
-    (
-        "max_lsn",
-        STRING,
-        "LSN of the last change row, or of the event",
-    ),
+    ("min_lsn", STRING, "LSN of the first change row, or of the event"),
+    ("max_lsn", STRING, "LSN of the last change row, or of the event"),
     ("min_commit_ts", TIME, "Commit time of min_lsn"),
     ("max_commit_ts", TIME, "Commit time of max_lsn"),
     ("deletes", LONG, "Rows with operation 1"),
     ("inserts", LONG, "Rows with operation 2"),
     ("updates", LONG, "Rows with operation 4"),
     ("started_at", TIME, "When the batch began"),
-    (
-        "duration_ms",
-        LONG,
-        "Milliseconds from the begin to the commit",
-    ),
-    (
-        "source_rtt_ms",
-        DOUBLE,
-        "Round trip to the source in milliseconds; NULL when not measured",
-    ),
-    (
-        "read_seconds",
-        DOUBLE,
-        "Seconds spent waiting for rows of the source",
-    ),
-    (
-        "read_mb",
-        DOUBLE,
-        "Megabytes (1e6 bytes) of the rows in memory",
-    ),
-    (
-        "network_wait_ms",
-        LONG,
-        "Network wait at the source in milliseconds; NULL when not measured",
-    ),
-    (
-        "retention_watermark_ts",
-        TIME,
-        "Oldest commit time the source still holds",
-    ),
-    (
-        "retention_headroom_hours",
-        DOUBLE,
-        "Hours from the watermark to the batch's end",
-    ),
-    (
-        "event",
-        STRING,
-        "NULL for a batch, or the name of the event",
-    ),
+    ("duration_ms", LONG, "Milliseconds from the begin to the commit"),
+    ("source_rtt_ms", DOUBLE, "Round trip to the source in milliseconds; NULL when not measured"),
+    ("read_seconds", DOUBLE, "Seconds spent waiting for rows of the source"),
+    ("read_mb", DOUBLE, "Megabytes (1e6 bytes) of the rows in memory"),
+    ("network_wait_ms", LONG, "Network wait at the source in milliseconds; NULL when not measured"),
+    ("retention_watermark_ts", TIME, "Oldest commit time the source still holds"),
+    ("retention_headroom_hours", DOUBLE, "Hours from the watermark to the batch's end"),
+    ("event", STRING, "NULL for a batch, or the name of the event"),
     ("lost_from_ts", TIME, "Begin of a gap"),
     ("lost_to_ts", TIME, "End of a gap"),
-    (
-        "source_max_commit_ts",
-        TIME,
-        "Newest commit time at the source when the batch was planned",
-    ),
-    (
-        "capture_lag_seconds",
-        DOUBLE,
-        "Age of the source's newest commit time",
-    ),
-    (
-        "ingestion_lag_seconds",
-        DOUBLE,
-        "Seconds from the batch's end to the source's newest commit",
-    ),
-    (
-        "end_lsn",
-        STRING,
-        "Everything at or before this LSN is in the target",
-    ),
+    ("source_max_commit_ts", TIME, "Newest commit time at the source when the batch was planned"),
+    ("capture_lag_seconds", DOUBLE, "Age of the source's newest commit time"),
+    ("ingestion_lag_seconds", DOUBLE, "Seconds from the batch's end to the source's newest commit"),
+    ("end_lsn", STRING, "Everything at or before this LSN is in the target"),
     ("end_commit_ts", TIME, "Commit time of end_lsn"),
-    (
-        "detail",
-        STRING,
-        "Warnings of the batch as JSON, or more about the event",
-    ),
+    ("detail", STRING, "Warnings of the batch as JSON, or more about the event"),
     ("target", STRING, "The table the batch was written to"),
     ("written_at", TIME, "When this row was written"),
 ];
@@ -177,34 +89,14 @@ pub(crate) const CONTROL_COMMENT: &str =
 /// The columns of control.
 pub(crate) const CONTROL: [Own; 9] = [
     ("table_name", STRING, "The table"),
-    (
-        "finalized_until",
-        TIME,
-        "Every period that ends at or before this moment is complete",
-    ),
+    ("finalized_until", TIME, "Every period that ends at or before this moment is complete"),
     ("end_lsn", STRING, "The LSN that the verdict rests on"),
     ("end_commit_ts", TIME, "Commit time of end_lsn"),
     ("updated_at", TIME, "When the row was last written"),
-    (
-        "applied_lsn",
-        STRING,
-        "Silver only: changes up to this LSN are applied",
-    ),
-    (
-        "snapshot_lsn",
-        STRING,
-        "Silver only: the snapshot it was built from",
-    ),
-    (
-        "open_snapshot_lsn",
-        STRING,
-        "Silver only: the snapshot being applied",
-    ),
-    (
-        "snapshot_wave",
-        INT,
-        "Silver only: the last applied wave of that snapshot",
-    ),
+    ("applied_lsn", STRING, "Silver only: changes up to this LSN are applied"),
+    ("snapshot_lsn", STRING, "Silver only: the snapshot it was built from"),
+    ("open_snapshot_lsn", STRING, "Silver only: the snapshot being applied"),
+    ("snapshot_wave", INT, "Silver only: the last applied wave of that snapshot"),
 ];
 
 /// A library column as the log holds it.
@@ -323,10 +215,7 @@ pub(crate) fn missing<'a>(
     let mut missing = Vec::new();
     for column in wanted {
         let folded = column.name.to_lowercase();
-        let found = present
-            .fields()
-            .iter()
-            .find(|field| field.name().to_lowercase() == folded);
+        let found = present.fields().iter().find(|field| field.name().to_lowercase() == folded);
         let Some(field) = found else {
             missing.push(column);
             continue;
@@ -363,11 +252,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), 29);
-        let reserved: Vec<_> = BRONZE_HEAD
-            .iter()
-            .chain(&BRONZE_TAIL)
-            .map(|own| own.0)
-            .collect();
+        let reserved: Vec<_> = BRONZE_HEAD.iter().chain(&BRONZE_TAIL).map(|own| own.0).collect();
         assert_eq!(reserved, cdc_core::table::RESERVED_COLUMNS);
     }
 
@@ -382,18 +267,9 @@ mod tests {
             SqlType::Real,
             SqlType::Float,
             SqlType::Money,
-            SqlType::Decimal {
-                precision: 38,
-                scale: 38,
-            },
-            SqlType::Decimal {
-                precision: 20,
-                scale: 0,
-            },
-            SqlType::Decimal {
-                precision: 12,
-                scale: 2,
-            },
+            SqlType::Decimal { precision: 38, scale: 38 },
+            SqlType::Decimal { precision: 20, scale: 0 },
+            SqlType::Decimal { precision: 12, scale: 2 },
             SqlType::Date,
             SqlType::DateTime,
             SqlType::DateTimeOffset { scale: 7 },
@@ -402,10 +278,7 @@ mod tests {
         ];
         for narrow in &types {
             for wide in &types {
-                let arrow = fits(
-                    &narrow.arrow().expect("known"),
-                    &wide.arrow().expect("known"),
-                );
+                let arrow = fits(&narrow.arrow().expect("known"), &wide.arrow().expect("known"));
                 if narrow.fits(wide) {
                     assert!(arrow, "{narrow} -> {wide}");
                 }

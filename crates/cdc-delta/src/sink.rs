@@ -99,14 +99,7 @@ impl DeltaSink {
         let facts = Ledger::new(log(&shared.config.facts_dir), Kind::Facts);
         let control = log(&shared.config.control_dir).checkpointed_every(CONTROL_INTERVAL);
         let control = Ledger::new(control, Kind::Control);
-        Self {
-            inner: Arc::new(Inner {
-                shared,
-                root,
-                facts,
-                control,
-            }),
-        }
+        Self { inner: Arc::new(Inner { shared, root, facts, control }) }
     }
 
     /// Where the bronze table of `table` lies: a path for local files, else a URL.
@@ -114,11 +107,7 @@ impl DeltaSink {
     pub fn bronze_location(&self, table: &str) -> String {
         let dir = crate::store::directory_name(table);
         let config = &self.inner.shared.config;
-        self.inner
-            .root
-            .below(&config.bronze_dir)
-            .below(&dir)
-            .to_string()
+        self.inner.root.below(&config.bronze_dir).below(&dir).to_string()
     }
 
     /// Where the facts table lies.
@@ -139,12 +128,7 @@ impl Inner {
     /// last batch with facts, and the verdict. Writes nothing.
     async fn recorded(&self, spec: &TableSpec, names: &Names) -> Result<Recorded> {
         let wanted = vec![names.facts()];
-        let facts = self
-            .facts
-            .entries(wanted)
-            .await?
-            .get(&names.facts())
-            .copied();
+        let facts = self.facts.entries(wanted).await?.get(&names.facts()).copied();
         let stored = match self.control.look().await? {
             Some(snapshot) => {
                 control::stored(&self.control.log, &snapshot, names, &spec.name).await?
@@ -190,9 +174,7 @@ impl Inner {
             );
         }
         let now = self.shared.clock.now();
-        self.facts
-            .append(&names.facts(), sequence, |layout| record.rows(layout, now))
-            .await
+        self.facts.append(&names.facts(), sequence, |layout| record.rows(layout, now)).await
     }
 }
 
@@ -235,18 +217,11 @@ impl Sink for DeltaSink {
         let owned = bronze::own(&log, spec, &names).await?;
         drop(inner.facts.lock().await?);
         drop(inner.control.lock().await?);
-        inner
-            .repair_facts(&log, &owned, spec, &names, recorded.facts.unwrap_or(0))
-            .await?;
-        let state = TargetState {
-            mark: owned.mark,
-            verdict: recorded.stored.map(|stored| stored.verdict),
-        };
+        inner.repair_facts(&log, &owned, spec, &names, recorded.facts.unwrap_or(0)).await?;
+        let state =
+            TargetState { mark: owned.mark, verdict: recorded.stored.map(|stored| stored.verdict) };
         let table = DeltaTable::new(Arc::clone(inner), log, spec, owned, state).await?;
-        Ok(Attached {
-            table: Box::new(table),
-            state,
-        })
+        Ok(Attached { table: Box::new(table), state })
     }
 
     async fn inspect(&self, spec: &TableSpec) -> Result<Option<TargetState>> {
@@ -258,9 +233,6 @@ impl Sink for DeltaSink {
             return Ok(None);
         };
         let mark = names.mark(&bronze::entries(&log, &snapshot, &names).await?)?;
-        Ok(Some(TargetState {
-            mark,
-            verdict: recorded.stored.map(|stored| stored.verdict),
-        }))
+        Ok(Some(TargetState { mark, verdict: recorded.stored.map(|stored| stored.verdict) }))
     }
 }

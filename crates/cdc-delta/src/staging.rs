@@ -33,12 +33,7 @@ struct OpenFile {
 
 impl Staging {
     pub(crate) fn new(shared: Shared, place: Place) -> Self {
-        Self {
-            shared,
-            place,
-            open: None,
-            done: Vec::new(),
-        }
+        Self { shared, place, open: None, done: Vec::new() }
     }
 
     /// True when there is something to discard.
@@ -55,11 +50,7 @@ impl Staging {
             Some(file) => file,
             None => self.begin(layout)?,
         };
-        let OpenFile {
-            name,
-            mut upload,
-            mut encoder,
-        } = file;
+        let OpenFile { name, mut upload, mut encoder } = file;
         let encoded = blocking(self.shared.config.kernel_calls, move || {
             let bytes = encoder.write(&rows);
             (encoder, bytes)
@@ -79,11 +70,7 @@ impl Staging {
             return Err(error);
         }
         let full = encoder.bytes() >= self.shared.config.file_bytes_max;
-        self.open = Some(OpenFile {
-            name,
-            upload,
-            encoder,
-        });
+        self.open = Some(OpenFile { name, upload, encoder });
         if full { self.roll().await } else { Ok(()) }
     }
 
@@ -95,21 +82,12 @@ impl Staging {
         let upload =
             BufWriter::with_capacity(store, self.place.file(&name), config.upload_part_bytes)
                 .with_max_concurrency(config.upload_parts);
-        Ok(OpenFile {
-            name,
-            upload,
-            encoder: Encoder::new(layout, config)?,
-        })
+        Ok(OpenFile { name, upload, encoder: Encoder::new(layout, config)? })
     }
 
     /// Ends the open file; the next rows begin another.
     pub(crate) async fn roll(&mut self) -> Result<()> {
-        let Some(OpenFile {
-            name,
-            mut upload,
-            encoder,
-        }) = self.open.take()
-        else {
+        let Some(OpenFile { name, mut upload, encoder }) = self.open.take() else {
             return Ok(());
         };
         let ended = blocking(self.shared.config.kernel_calls, move || encoder.finish()).await;
@@ -201,9 +179,6 @@ async fn put(upload: &mut BufWriter, bytes: Bytes) -> object_store::Result<()> {
 fn store_error(error: std::io::Error) -> object_store::Error {
     match error.downcast::<object_store::Error>() {
         Ok(error) => error,
-        Err(error) => object_store::Error::Generic {
-            store: "upload",
-            source: Box::new(error),
-        },
+        Err(error) => object_store::Error::Generic { store: "upload", source: Box::new(error) },
     }
 }

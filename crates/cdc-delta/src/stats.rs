@@ -47,15 +47,9 @@ enum Bounds {
     None,
     Whole(Option<(i64, i64)>),
     Decimal(u8, i8, Option<(i128, i128)>),
-    Float {
-        range: Option<(f64, f64)>,
-        nan: bool,
-    },
+    Float { range: Option<(f64, f64)>, nan: bool },
     Date(Option<(i64, i64)>),
-    Time {
-        zone: bool,
-        range: Option<(i64, i64)>,
-    },
+    Time { zone: bool, range: Option<(i64, i64)> },
     Text(Option<TextRange>),
 }
 
@@ -76,10 +70,7 @@ impl FileStats {
             .enumerate()
             .filter(|(_, field)| measured(field.name()))
             .map(|(index, field)| ColumnStats::new(index, field));
-        Self {
-            rows: 0,
-            columns: columns.collect(),
-        }
+        Self { rows: 0, columns: columns.collect() }
     }
 
     /// Takes the rows of a batch.
@@ -126,24 +117,15 @@ impl ColumnStats {
         let bounds = match field.data_type() {
             DataType::Int16 | DataType::Int32 | DataType::Int64 => Bounds::Whole(None),
             DataType::Decimal128(precision, scale) => Bounds::Decimal(*precision, *scale, None),
-            DataType::Float32 | DataType::Float64 => Bounds::Float {
-                range: None,
-                nan: false,
-            },
+            DataType::Float32 | DataType::Float64 => Bounds::Float { range: None, nan: false },
             DataType::Date32 => Bounds::Date(None),
-            DataType::Timestamp(TimeUnit::Microsecond, zone) => Bounds::Time {
-                zone: zone.is_some(),
-                range: None,
-            },
+            DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+                Bounds::Time { zone: zone.is_some(), range: None }
+            }
             DataType::Utf8 => Bounds::Text(None),
             _ => Bounds::None,
         };
-        Self {
-            name: field.name().clone(),
-            index,
-            nulls: 0,
-            bounds,
-        }
+        Self { name: field.name().clone(), index, nulls: 0, bounds }
     }
 }
 
@@ -172,10 +154,7 @@ impl Bounds {
             }
             Self::Text(range) => {
                 if let Some(values) = array.as_string_opt::<i32>() {
-                    values
-                        .iter()
-                        .flatten()
-                        .for_each(|text| widen_text(range, text));
+                    values.iter().flatten().for_each(|text| widen_text(range, text));
                 }
             }
         }
@@ -191,15 +170,11 @@ impl Bounds {
                 decimal_bound(*least, *precision, *scale, false),
                 decimal_bound(*greatest, *precision, *scale, true),
             ),
-            Self::Float {
-                range: Some((least, greatest)),
-                nan: false,
-            } => (float_bound(*least), float_bound(*greatest)),
+            Self::Float { range: Some((least, greatest)), nan: false } => {
+                (float_bound(*least), float_bound(*greatest))
+            }
             Self::Date(Some((least, greatest))) => (date_bound(*least), date_bound(*greatest)),
-            Self::Time {
-                zone,
-                range: Some((least, greatest)),
-            } => (
+            Self::Time { zone, range: Some((least, greatest)) } => (
                 time_bound(least.checked_sub(least.rem_euclid(1_000)), *zone),
                 time_bound(ceil_millis(*greatest), *zone),
             ),
@@ -232,24 +207,12 @@ fn floats(range: &mut Option<(f64, f64)>, nan: &mut bool, values: impl Iterator<
             continue;
         }
         // Readers order the two zeros in different ways: the bounds take both in.
-        let (low, high) = if value == 0.0 {
-            (-0.0, 0.0)
-        } else {
-            (value, value)
-        };
+        let (low, high) = if value == 0.0 { (-0.0, 0.0) } else { (value, value) };
         *range = Some(match *range {
             None => (low, high),
             Some((least, greatest)) => (
-                if low.total_cmp(&least) == Ordering::Less {
-                    low
-                } else {
-                    least
-                },
-                if high.total_cmp(&greatest) == Ordering::Greater {
-                    high
-                } else {
-                    greatest
-                },
+                if low.total_cmp(&least) == Ordering::Less { low } else { least },
+                if high.total_cmp(&greatest) == Ordering::Greater { high } else { greatest },
             ),
         });
     }
@@ -261,12 +224,8 @@ fn float_bound(value: f64) -> Option<String> {
 }
 
 fn date_bound(days: i64) -> Option<String> {
-    let day = DateTime::UNIX_EPOCH
-        .date_naive()
-        .checked_add_signed(TimeDelta::try_days(days)?)?;
-    (1..=9999)
-        .contains(&day.year())
-        .then(|| format!("\"{}\"", day.format("%Y-%m-%d")))
+    let day = DateTime::UNIX_EPOCH.date_naive().checked_add_signed(TimeDelta::try_days(days)?)?;
+    (1..=9999).contains(&day.year()).then(|| format!("\"{}\"", day.format("%Y-%m-%d")))
 }
 
 fn ceil_millis(micros: i64) -> Option<i64> {
@@ -285,20 +244,13 @@ fn time_bound(micros: Option<i64>, zone: bool) -> Option<String> {
 }
 
 fn decimal_bound(value: i128, precision: u8, scale: i8, up: bool) -> Option<String> {
-    let digits = value
-        .unsigned_abs()
-        .checked_ilog10()
-        .map_or(1, |log| log + 1);
+    let digits = value.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
     let bound = if digits <= FLOAT_DIGITS {
         value
     } else {
         let unit = 10i128.checked_pow(digits - FLOAT_DIGITS)?;
         let down = value.checked_sub(value.rem_euclid(unit))?;
-        if up {
-            down.checked_add(unit.checked_mul(2)?)?
-        } else {
-            down.checked_sub(unit)?
-        }
+        if up { down.checked_add(unit.checked_mul(2)?)? } else { down.checked_sub(unit)? }
     };
     let limit = 10u128.checked_pow(u32::from(precision))?;
     (bound.unsigned_abs() < limit).then(|| decimal_text(bound, scale))
@@ -325,11 +277,7 @@ fn widen_text(range: &mut Option<TextRange>, text: &str) {
     let longer = kept.len() < text.len();
     match range {
         None => {
-            *range = Some(TextRange {
-                least: kept.to_owned(),
-                greatest: kept.to_owned(),
-                longer,
-            });
+            *range = Some(TextRange { least: kept.to_owned(), greatest: kept.to_owned(), longer });
         }
         Some(range) => {
             if kept < range.least.as_str() {

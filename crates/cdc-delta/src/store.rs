@@ -32,13 +32,10 @@ impl Place {
     /// The root that the settings name, in the store that belongs to its URL.
     pub(crate) fn of_config(config: &DeltaConfig) -> Result<Self> {
         let wrong = |why: String| {
-            Error::new(
-                ErrorKind::Config,
-                "root is neither a path nor a URL of a known store",
-            )
-            .with("setting", "root")
-            .with("root", &config.root)
-            .caused_by(why)
+            Error::new(ErrorKind::Config, "root is neither a path nor a URL of a known store")
+                .with("setting", "root")
+                .with("root", &config.root)
+                .caused_by(why)
         };
         let url = match Url::parse(&config.root) {
             // A single letter is a drive, not a scheme.
@@ -71,11 +68,7 @@ impl Place {
     pub(crate) fn below(&self, name: &str) -> Self {
         let mut url = self.url.clone();
         url.set_path(&format!("{}{name}/", self.url.path()));
-        Self {
-            store: Arc::clone(&self.store),
-            path: self.path.clone().join(name),
-            url,
-        }
+        Self { store: Arc::clone(&self.store), path: self.path.clone().join(name), url }
     }
 
     /// A file in the directory.

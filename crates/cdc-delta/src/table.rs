@@ -134,9 +134,7 @@ impl DeltaTable {
             }
         }
         if mark.sequence != next_sequence(self.mark.as_ref()) {
-            return Err(bug(
-                "a mark's sequence is neither the durable one nor the next",
-            ));
+            return Err(bug("a mark's sequence is neither the durable one nor the next"));
         }
         Ok(Committed::Now)
     }
@@ -284,9 +282,7 @@ impl TableSink for DeltaTable {
         let now = self.log.shared.clock.now();
         self.inner
             .facts
-            .append(&self.names.facts(), sequence, |layout| {
-                record.rows(layout, now)
-            })
+            .append(&self.names.facts(), sequence, |layout| record.rows(layout, now))
             .await?;
         self.snapshot = self.log.checkpoint(Arc::clone(&self.snapshot)).await;
         Ok(Committed::Now)
@@ -306,14 +302,8 @@ impl TableSink for DeltaTable {
         }
         self.reload().await?;
         let sequence = i64::try_from(mark.sequence).unwrap_or(i64::MAX);
-        let stored = control::store(
-            &self.inner.control,
-            &self.names,
-            &self.name,
-            sequence,
-            verdict,
-        )
-        .await?;
+        let stored =
+            control::store(&self.inner.control, &self.names, &self.name, sequence, verdict).await?;
         self.verdict = Some(stored);
         Ok(stored)
     }

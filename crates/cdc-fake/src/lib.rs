@@ -1,2 +1,83 @@
-//! placeholder
+//! A SQL Server with change data capture in memory, on a virtual clock: databases, typed tables,
+//! transactions and their log, the capture and cleanup jobs, rights, planted faults; and the
+//! [`source::FakeSource`] that reads it through the source port.
+//!
+//! Where the fake differs from what was observed on a real server, the fake is wrong.
+//!
+//! ```
+//! use cdc_core::{SqlType, TableName, Timestamp};
+//! use cdc_fake::{
+//!     CaptureSchedule, EnableOptions, FakeServer, FakeSource, Login, TableDefinition,
+//!     VirtualClock, Zone,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let clock = VirtualClock::auto(Timestamp::from_micros(0));
+//! let database = FakeServer::new(clock, Zone::UTC).database("shop");
+//! database.set_capture(CaptureSchedule::AtCommit);
+//! database.create_table(
+//!     TableDefinition::new("orders")
+//!         .column("id", SqlType::Int)
+//!         .nullable("amount", SqlType::Money)
+//!         .primary_key(&["id"]),
+//! )?;
+//! let orders = TableName::new("dbo", "orders");
+//! let instance = database.enable_table(&orders, EnableOptions::default())?;
+//! let commit = database.transact(|tx| {
+//!     tx.insert(&orders, vec![1.into(), cdc_fake::Value::decimal(12_5000)])?;
+//!     tx.update(&orders, &[1.into()], &[("id", 2.into())])?;
+//!     Ok(())
+//! })?;
+//! // An insert; then the key update: a delete of the old key and an insert of the new one.
+//! assert_eq!(database.change_rows(&instance)?.len(), 3);
+//! assert_eq!(database.max_lsn(), Some(commit.lsn));
+//! let source = FakeSource::new(&database, Login::Owner)?;
+//! # let _ = source;
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod capture;
+pub mod change_table;
+pub mod cleanup;
+pub mod clock;
+mod columnar;
+pub mod database;
+pub mod ddl;
+pub mod faults;
+pub mod injection;
+pub mod instance;
+mod key;
+pub mod log;
+pub mod mapping;
 pub mod memory_sink;
+pub mod permissions;
+pub mod server;
+pub mod source;
+pub mod sql_error;
+mod statement;
+pub mod table;
+mod text_form;
+pub mod transaction;
+pub mod value;
+pub mod workload;
+pub mod zone;
+
+pub use capture::CaptureSchedule;
+pub use change_table::ChangeRow;
+pub use cleanup::{Cleanup, CleanupSchedule, CleanupStep};
+pub use clock::VirtualClock;
+pub use database::{Backup, FakeDatabase};
+pub use injection::{Call, FaultPlan, Side};
+pub use instance::EnableOptions;
+pub use key::Collation;
+pub use memory_sink::{MemorySink, MemoryTarget};
+pub use permissions::Login;
+pub use server::FakeServer;
+pub use source::FakeSource;
+pub use sql_error::{SqlError, SqlResult};
+pub use table::{ColumnDefinition, RowEdit, RowView, TableDefinition};
+pub use transaction::{CommitInfo, Transaction};
+pub use value::Value;
+pub use workload::{Workload, WorkloadShape};
+pub use zone::Zone;

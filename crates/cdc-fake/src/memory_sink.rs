@@ -104,9 +104,7 @@ impl MemoryTarget {
     /// A sink on this target.
     #[must_use]
     pub fn open(&self) -> MemorySink {
-        MemorySink {
-            target: self.clone(),
-        }
+        MemorySink { target: self.clone() }
     }
 
     /// The names of the tables that were attached, in order.
@@ -124,27 +122,19 @@ impl MemoryTarget {
     /// The table's columns in the order in which they were added.
     #[must_use]
     pub fn columns(&self, table: &str) -> Vec<Column> {
-        self.lock()
-            .get(table)
-            .map(|stored| stored.columns.clone())
-            .unwrap_or_default()
+        self.lock().get(table).map(|stored| stored.columns.clone()).unwrap_or_default()
     }
 
     /// Every durable commit of a table, oldest first.
     #[must_use]
     pub fn commits(&self, table: &str) -> Vec<MemoryCommit> {
-        self.lock()
-            .get(table)
-            .map(|stored| stored.commits.clone())
-            .unwrap_or_default()
+        self.lock().get(table).map(|stored| stored.commits.clone()).unwrap_or_default()
     }
 
     /// How many commits a table has: the version that a reader sees now.
     #[must_use]
     pub fn version(&self, table: &str) -> usize {
-        self.lock()
-            .get(table)
-            .map_or(0, |stored| stored.commits.len())
+        self.lock().get(table).map_or(0, |stored| stored.commits.len())
     }
 
     /// What a reader sees of a table now. See [`MemoryTarget::rows_at`].
@@ -173,11 +163,7 @@ impl MemoryTarget {
             let whole = batches.into_iter();
             return whole.map(|batch| rows::widen(batch, &schema)).collect();
         }
-        Ok(vec![latest::latest(
-            &batches,
-            &stored.columns,
-            &stored.key,
-        )?])
+        Ok(vec![latest::latest(&batches, &stored.columns, &stored.key)?])
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Stored>> {
@@ -195,24 +181,16 @@ impl Sink for MemorySink {
         // Every column has a form before anything is written.
         rows::table_schema(&spec.columns)?;
         if !self.capabilities().keeps_history && spec.key.is_empty() {
-            return Err(
-                Error::new(ErrorKind::Unsupported, "one row a key needs a key")
-                    .with("table", &spec.name)
-                    .remedy("name the key columns in the table's settings"),
-            );
+            return Err(Error::new(ErrorKind::Unsupported, "one row a key needs a key")
+                .with("table", &spec.name)
+                .remedy("name the key columns in the table's settings"));
         }
         let mut tables = self.target.lock();
-        let stored = tables
-            .entry(spec.name.clone())
-            .or_insert_with(|| Stored::new(spec));
+        let stored = tables.entry(spec.name.clone()).or_insert_with(|| Stored::new(spec));
         stored.admit(spec)?;
         stored.owner = stored.owner.saturating_add(1);
         Ok(Attached {
-            table: Box::new(MemoryTable::new(
-                self.target.clone(),
-                spec.name.clone(),
-                stored.owner,
-            )),
+            table: Box::new(MemoryTable::new(self.target.clone(), spec.name.clone(), stored.owner)),
             state: stored.state,
         })
     }
@@ -243,13 +221,11 @@ impl Stored {
         if self.source == spec.source {
             return Ok(());
         }
-        Err(
-            Error::new(ErrorKind::Config, "the target holds another source table")
-                .with("table", &spec.name)
-                .with("source", &spec.source)
-                .with("found", &self.source)
-                .remedy("give each source table a target of its own"),
-        )
+        Err(Error::new(ErrorKind::Config, "the target holds another source table")
+            .with("table", &spec.name)
+            .with("source", &spec.source)
+            .with("found", &self.source)
+            .remedy("give each source table a target of its own"))
     }
 
     /// Fails when the table belongs to something else or cannot take the spec's values.
@@ -265,8 +241,6 @@ impl Stored {
 
     fn column(&self, name: &str) -> Option<&Column> {
         let folded = name.to_lowercase();
-        self.columns
-            .iter()
-            .find(|column| column.name.to_lowercase() == folded)
+        self.columns.iter().find(|column| column.name.to_lowercase() == folded)
     }
 }

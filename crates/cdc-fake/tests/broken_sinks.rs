@@ -88,14 +88,7 @@ impl BrokenHarness {
     fn new(fault: Fault) -> Self {
         let target = MemoryTarget::new();
         let inner = target.open();
-        Self {
-            target,
-            broken: Broken {
-                fault,
-                inner,
-                shared: Arc::default(),
-            },
-        }
+        Self { target, broken: Broken { fault, inner, shared: Arc::default() } }
     }
 }
 
@@ -156,22 +149,15 @@ impl Sink for Broken {
     async fn attach(&self, spec: &TableSpec) -> Result<Attached> {
         let spec = self.rename(spec);
         let attached = self.inner.attach(&spec).await?;
-        let mut table = BrokenTable {
-            sink: self.clone(),
-            spec,
-            inner: attached.table,
-            staged: Vec::new(),
-        };
+        let mut table =
+            BrokenTable { sink: self.clone(), spec, inner: attached.table, staged: Vec::new() };
         if self.fault == Fault::KeepsRowsOfADroppedTable {
             let left = std::mem::take(&mut self.shared.lock().unwrap().staged);
             for batch in left {
                 table.stage(batch).await?;
             }
         }
-        Ok(Attached {
-            table: Box::new(table),
-            state: self.told(attached.state),
-        })
+        Ok(Attached { table: Box::new(table), state: self.told(attached.state) })
     }
 
     async fn inspect(&self, spec: &TableSpec) -> Result<Option<TargetState>> {
@@ -214,25 +200,13 @@ impl TableSink for BrokenTable {
     async fn commit(&mut self, mut commit: Commit) -> Result<Committed> {
         let staged = std::mem::take(&mut self.staged);
         self.sink.shared.lock().unwrap().staged.clear();
-        let durable = self
-            .sink
-            .inner
-            .inspect(&self.spec)
-            .await?
-            .and_then(|state| state.mark);
+        let durable = self.sink.inner.inspect(&self.spec).await?.and_then(|state| state.mark);
         match self.sink.fault {
             Fault::DropsAnIdleMark if staged.is_empty() => return Ok(Committed::Now),
             Fault::DropsTheCommitTime => commit.mark.commit_time = None,
             Fault::ForgetsTheGeneration => commit.mark.generation = 0,
             Fault::CutsThePosition => {
-                let bytes: Vec<_> = commit
-                    .mark
-                    .end
-                    .as_bytes()
-                    .iter()
-                    .copied()
-                    .take(10)
-                    .collect();
+                let bytes: Vec<_> = commit.mark.end.as_bytes().iter().copied().take(10).collect();
                 commit.mark.end = Position::new(commit.mark.epoch(), &bytes)?;
             }
             Fault::TakesAnySequence => {
@@ -327,10 +301,7 @@ impl BrokenTable {
                 }
             }
             Fault::StampsAChunkWithItsSnapshot => {
-                if let Origin::Chunk {
-                    snapshot, stamp, ..
-                } = &mut batch.origin
-                {
+                if let Origin::Chunk { snapshot, stamp, .. } = &mut batch.origin {
                     stamp.position = *snapshot;
                 }
             }
@@ -354,17 +325,11 @@ impl BrokenTable {
 
     fn exact(&self, batch: &TableBatch) -> Result<()> {
         let schema = batch.records.schema();
-        match schema
-            .fields()
-            .iter()
-            .find(|field| !self.known(field.name()))
-        {
+        match schema.fields().iter().find(|field| !self.known(field.name())) {
             None => Ok(()),
-            Some(field) => Err(
-                Error::new(ErrorKind::SchemaChanged, "the target lacks a column")
-                    .with("table", &self.spec.name)
-                    .with("column", field.name()),
-            ),
+            Some(field) => Err(Error::new(ErrorKind::SchemaChanged, "the target lacks a column")
+                .with("table", &self.spec.name)
+                .with("column", field.name())),
         }
     }
 
@@ -377,11 +342,7 @@ impl BrokenTable {
             .filter(|(_, field)| {
                 let name = field.name().to_lowercase();
                 name.starts_with('_')
-                    || self
-                        .spec
-                        .columns
-                        .iter()
-                        .any(|own| own.name.to_lowercase() == name)
+                    || self.spec.columns.iter().any(|own| own.name.to_lowercase() == name)
             })
             .map(|(at, _)| at)
             .collect();
@@ -405,20 +366,14 @@ impl BrokenTable {
 fn cells(batch: &mut TableBatch, bend: impl Fn(Cell) -> Cell) {
     let skip = usize::from(batch.origin == Origin::Changes) * 5;
     let schema = batch.records.schema();
-    let columns = batch
-        .records
-        .columns()
-        .iter()
-        .enumerate()
-        .map(|(at, column)| {
-            if at < skip {
-                return Arc::clone(column);
-            }
-            let cells: Vec<_> = (0..column.len())
-                .map(|row| bend(Cell::of(column.as_ref(), row).unwrap()))
-                .collect();
-            array(column.data_type(), &cells).unwrap()
-        });
+    let columns = batch.records.columns().iter().enumerate().map(|(at, column)| {
+        if at < skip {
+            return Arc::clone(column);
+        }
+        let cells: Vec<_> =
+            (0..column.len()).map(|row| bend(Cell::of(column.as_ref(), row).unwrap())).collect();
+        array(column.data_type(), &cells).unwrap()
+    });
     let columns = columns.collect();
     batch.records = RecordBatch::try_new(schema, columns).unwrap();
 }
@@ -426,23 +381,18 @@ fn cells(batch: &mut TableBatch, bend: impl Fn(Cell) -> Cell) {
 fn captured_text(batch: &mut TableBatch) {
     let schema = batch.records.schema();
     let skip = usize::from(batch.origin == Origin::Changes) * 5;
-    let columns = batch
-        .records
-        .columns()
-        .iter()
-        .enumerate()
-        .map(|(at, column)| {
-            if at < skip || column.data_type() != &arrow_schema::DataType::Utf8 {
-                return Arc::clone(column);
-            }
-            let cells: Vec<_> = (0..column.len())
-                .map(|row| match Cell::of(column.as_ref(), row).unwrap() {
-                    Cell::Null => Cell::text(""),
-                    other => other,
-                })
-                .collect();
-            array(column.data_type(), &cells).unwrap()
-        });
+    let columns = batch.records.columns().iter().enumerate().map(|(at, column)| {
+        if at < skip || column.data_type() != &arrow_schema::DataType::Utf8 {
+            return Arc::clone(column);
+        }
+        let cells: Vec<_> = (0..column.len())
+            .map(|row| match Cell::of(column.as_ref(), row).unwrap() {
+                Cell::Null => Cell::text(""),
+                other => other,
+            })
+            .collect();
+        array(column.data_type(), &cells).unwrap()
+    });
     let columns = columns.collect();
     batch.records = RecordBatch::try_new(schema, columns).unwrap();
 }
@@ -457,10 +407,8 @@ fn drop_before_images(batch: &mut TableBatch) {
         .collect();
     let schema = batch.records.schema();
     let columns = batch.records.columns().iter().map(|column| {
-        let cells: Vec<_> = kept
-            .iter()
-            .map(|row| Cell::of(column.as_ref(), *row).unwrap())
-            .collect();
+        let cells: Vec<_> =
+            kept.iter().map(|row| Cell::of(column.as_ref(), *row).unwrap()).collect();
         array(column.data_type(), &cells).unwrap()
     });
     let columns = columns.collect();

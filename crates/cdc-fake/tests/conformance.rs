@@ -8,10 +8,14 @@ use arrow_array::RecordBatch;
 use async_trait::async_trait;
 use cdc_conformance::sink::SinkHarness;
 use cdc_core::{
-    Result, TableSpec,
+    Result, TableSpec, Timestamp,
     port::{Sink, SinkCapabilities},
 };
-use cdc_fake::memory_sink::MemoryTarget;
+use cdc_fake::{
+    VirtualClock,
+    faults::{FaultPlan, FaultySink},
+    memory_sink::MemoryTarget,
+};
 
 /// An in-memory target. A crash takes nothing away: what is durable is the target itself.
 struct Memory(MemoryTarget);
@@ -49,14 +53,38 @@ mod the_least_capable_history {
     }
 }
 
+mod behind_a_plan_without_faults {
+    use super::*;
+
+    struct Wrapped(MemoryTarget, FaultPlan);
+
+    #[async_trait]
+    impl SinkHarness for Wrapped {
+        async fn sink(&self) -> Arc<dyn Sink> {
+            Arc::new(FaultySink::new(Arc::new(self.0.open()), &self.1))
+        }
+
+        async fn rows(&self, spec: &TableSpec) -> Result<Vec<RecordBatch>> {
+            self.0.rows(&spec.name)
+        }
+    }
+
+    fn wrapped() -> Wrapped {
+        let clock = VirtualClock::manual(Timestamp::from_micros(0));
+        Wrapped(MemoryTarget::new(), FaultPlan::new(Arc::new(clock)))
+    }
+
+    cdc_conformance::sink_suite! {
+        harness: async || wrapped(),
+        block_on: block_on,
+    }
+}
+
 mod one_row_a_key {
     use super::*;
 
     fn keyed() -> SinkCapabilities {
-        SinkCapabilities::least()
-            .with_one_row_a_key()
-            .with_add_columns()
-            .with_verdict()
+        SinkCapabilities::least().with_one_row_a_key().with_add_columns().with_verdict()
     }
 
     cdc_conformance::sink_suite! {

@@ -1,1 +1,13 @@
-//! End-to-end tests.
+//! End-to-end tests: the engine between the fake server and real or in-memory targets.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod completeness;
+mod history;
+mod window;

@@ -10,10 +10,7 @@ use crate::feed::{Feed, position, stamp};
 fn spec() -> TableSpec {
     let columns = vec![
         Column::new("id", 1, SqlType::Int, false),
-        Column {
-            computed: true,
-            ..Column::new("sum", 2, SqlType::Int, true)
-        },
+        Column { computed: true, ..Column::new("sum", 2, SqlType::Int, true) },
     ];
     TableSpec::new("t", TableName::new("dbo", "t"), columns, vec!["ID".into()]).expect("valid")
 }
@@ -29,19 +26,13 @@ fn row(id: i64, sum: i64) -> Vec<Cell> {
 fn images(model: &Model) -> Vec<(Cell, Cell)> {
     let rows = model.rows();
     let cell = |row: &Row, name: &str| row.cells.get(name).cloned().unwrap();
-    rows.as_slice()
-        .iter()
-        .map(|row| (cell(row, "id"), cell(row, "sum")))
-        .collect()
+    rows.as_slice().iter().map(|row| (cell(row, "id"), cell(row, "sum"))).collect()
 }
 
 #[test]
 fn staged_rows_count_only_after_a_commit() {
     let mut model = Model::new(&spec(), SinkCapabilities::least());
-    let batch = Feed::new(&spec().columns)
-        .insert(1, row(1, 1))
-        .changes()
-        .unwrap();
+    let batch = Feed::new(&spec().columns).insert(1, row(1, 1)).changes().unwrap();
     model.stage(&batch).unwrap();
     assert!(model.rows().is_empty());
     model.discard();
@@ -70,13 +61,9 @@ fn one_row_a_key_is_the_latest_image() {
 fn a_delete_outlives_an_older_chunk() {
     let mut model = keyed();
     let feed = Feed::new(&spec().columns);
-    model
-        .stage(&feed.clone().delete(9, row(1, 1)).changes().unwrap())
-        .unwrap();
+    model.stage(&feed.clone().delete(9, row(1, 1)).changes().unwrap()).unwrap();
     let chunk = feed.insert(5, row(1, 1)).insert(5, row(2, 2));
-    let batch = chunk
-        .chunk(position(10, 4).unwrap(), stamp(10, 5).unwrap(), 0)
-        .unwrap();
+    let batch = chunk.chunk(position(10, 4).unwrap(), stamp(10, 5).unwrap(), 0).unwrap();
     model.stage(&batch).unwrap();
     model.commit();
     assert_eq!(images(&model), [(Cell::Int(2), Cell::Int(2))]);
@@ -86,11 +73,7 @@ fn a_delete_outlives_an_older_chunk() {
 fn an_unknown_cell_keeps_what_is_known_until_the_key_is_deleted() {
     let mut model = keyed();
     let feed = Feed::new(&spec().columns);
-    let first = feed
-        .clone()
-        .insert(1, row(1, 4))
-        .snapshot(stamp(10, 1).unwrap())
-        .unwrap();
+    let first = feed.clone().insert(1, row(1, 4)).snapshot(stamp(10, 1).unwrap()).unwrap();
     model.stage(&first).unwrap();
     let unknown = || vec![Cell::Int(1), Cell::Null];
     let update = feed.clone().update(2, unknown(), unknown());

@@ -19,11 +19,7 @@ pub(super) async fn columns_are_matched_ignoring_case_and_order(
 ) -> Checked {
     let mut session = Session::filled(harness).await?;
     let [id, name, amount] = three(&session.spec.columns)?;
-    let turned = [
-        renamed(&amount, "Amount"),
-        renamed(&name, "NAME"),
-        renamed(&id, "ID"),
-    ];
+    let turned = [renamed(&amount, "Amount"), renamed(&name, "NAME"), renamed(&id, "ID")];
     let cells = |id, name: &str, amount| {
         let mut cells = order(id, name, amount);
         cells.reverse();
@@ -43,10 +39,7 @@ pub(super) async fn a_column_that_a_batch_lacks_becomes_null(harness: &dyn SinkH
     let [id, _, amount] = three(&session.spec.columns)?;
     let narrow = Feed::new(&[id, amount]).insert(11, [Cell::Int(2), Cell::Decimal(90, 2)]);
     session.stage(narrow.changes()?).await?;
-    let whole = session
-        .feed()
-        .starting_at(2)
-        .insert(11, order(3, "pad", 120));
+    let whole = session.feed().starting_at(2).insert(11, order(3, "pad", 120));
     session.stage(whole.changes()?).await?;
     session.commit(11).await?;
     session.check("after the commit").await
@@ -60,11 +53,7 @@ pub(super) async fn an_unknown_column_is_refused_by_name(harness: &dyn SinkHarne
     cells.push(Cell::Int(1));
     let rows = Feed::new(&columns).insert(11, cells);
     let result = session.table.stage(rows.changes()?).await;
-    let error = refused(
-        "a column that the table lacks",
-        result,
-        ErrorKind::SchemaChanged,
-    )?;
+    let error = refused("a column that the table lacks", result, ErrorKind::SchemaChanged)?;
     names(&error, "surprise")?;
     names(&error, "orders")?;
     session.reattach().await?;
@@ -91,9 +80,7 @@ pub(super) async fn odd_column_names_are_kept(harness: &dyn SinkHarness) -> Chec
     columns.extend(more.map(|(name, id)| Column::new(*name, id, SqlType::Int, true)));
     let cells: Vec<_> = (1..=12).map(Cell::Int).collect();
     let mut session = Session::open(harness, table("odd", columns)).await?;
-    session
-        .stage(session.feed().insert(10, cells).changes()?)
-        .await?;
+    session.stage(session.feed().insert(10, cells).changes()?).await?;
     session.commit(10).await?;
     session.check("after the commit").await?;
     session.reattach().await
@@ -106,17 +93,10 @@ pub(super) async fn a_table_without_a_key_is_a_history(harness: &dyn SinkHarness
     if !sink.capabilities().keeps_history {
         let result = sink.attach(&spec).await;
         refused("a table without a key", result, ErrorKind::Unsupported)?;
-        return same(
-            "the state behind the refusal",
-            sink.inspect(&spec).await?,
-            None,
-        );
+        return same("the state behind the refusal", sink.inspect(&spec).await?, None);
     }
     let mut session = Session::open(harness, spec).await?;
-    let twice = session
-        .feed()
-        .insert(10, order(1, "ink", 250))
-        .insert(10, order(1, "ink", 250));
+    let twice = session.feed().insert(10, order(1, "ink", 250)).insert(10, order(1, "ink", 250));
     session.stage(twice.changes()?).await?;
     session.commit(10).await?;
     session.check("after two equal rows").await
@@ -137,9 +117,7 @@ pub(super) async fn evolve_adds_columns_and_older_rows_read_null(
     let mut cells = order(2, "pen", 90);
     cells.extend([Cell::text("new"), Cell::Int(i64::MAX)]);
     session.spec.columns.extend(added);
-    session
-        .stage(session.feed().insert(11, cells).changes()?)
-        .await?;
+    session.stage(session.feed().insert(11, cells).changes()?).await?;
     session.commit(11).await?;
     session.check("after rows with the new columns").await?;
     session.reattach().await?;
@@ -166,9 +144,7 @@ pub(super) async fn evolve_is_idempotent_in_any_case(harness: &dyn SinkHarness) 
     for batch in &batches {
         let schema = batch.schema();
         let alike = schema.fields().iter();
-        let count = alike
-            .filter(|field| field.name().to_lowercase() == "note")
-            .count();
+        let count = alike.filter(|field| field.name().to_lowercase() == "note").count();
         same("columns of that name", count, 1)?;
     }
     session.check("after every evolve").await
@@ -194,10 +170,7 @@ pub(super) async fn evolve_to_a_type_that_does_not_fit_is_refused(
         return evolved(&mut session, &[]).await.map(drop);
     }
     let [_, name, _] = three(&session.spec.columns)?;
-    let number = Column {
-        sql_type: SqlType::Int,
-        ..renamed(&name, "NAME")
-    };
+    let number = Column { sql_type: SqlType::Int, ..renamed(&name, "NAME") };
     let new = Column::new("other", 9, SqlType::Int, true);
     let result = session.table.evolve(&[new, number]).await;
     let error = refused("a type that does not fit", result, ErrorKind::SchemaChanged)?;
@@ -242,28 +215,14 @@ pub(super) async fn a_narrower_type_goes_into_the_wider_column(
     };
     let wide = columns(|pair| pair.2.clone());
     let mut session = Session::open(harness, table("widths", wide)).await?;
-    let top = [
-        Cell::Int(1),
-        Cell::Int(32_767),
-        Cell::Int(2_147_483_647),
-        Cell::Int(i64::MAX),
-    ];
-    session
-        .stage(session.feed().insert(10, top).changes()?)
-        .await?;
+    let top = [Cell::Int(1), Cell::Int(32_767), Cell::Int(2_147_483_647), Cell::Int(i64::MAX)];
+    session.stage(session.feed().insert(10, top).changes()?).await?;
     session.commit(10).await?;
 
     session.spec.columns = columns(|pair| pair.1.clone());
     session.reattach().await?;
-    let low = [
-        Cell::Int(2),
-        Cell::Int(255),
-        Cell::Int(-32_768),
-        Cell::Int(-2_147_483_648),
-    ];
-    session
-        .stage(session.feed().insert(11, low).changes()?)
-        .await?;
+    let low = [Cell::Int(2), Cell::Int(255), Cell::Int(-32_768), Cell::Int(-2_147_483_648)];
+    session.stage(session.feed().insert(11, low).changes()?).await?;
     session.commit(11).await?;
     session.check("after the narrower rows").await
 }
@@ -276,26 +235,16 @@ async fn evolved(session: &mut Session<'_>, columns: &[Column]) -> Result<bool, 
         session.model.evolve(columns);
         return Ok(true);
     }
-    refused(
-        "evolve without the capability",
-        result,
-        ErrorKind::Unsupported,
-    )?;
+    refused("evolve without the capability", result, ErrorKind::Unsupported)?;
     session.reattach().await?;
     session.check("after the refusal").await?;
     Ok(false)
 }
 
 fn three(columns: &[Column]) -> Result<[Column; 3], Failure> {
-    columns
-        .to_vec()
-        .try_into()
-        .map_err(|_| Failure::new("orders have three columns"))
+    columns.to_vec().try_into().map_err(|_| Failure::new("orders have three columns"))
 }
 
 fn renamed(column: &Column, name: &str) -> Column {
-    Column {
-        name: name.to_owned(),
-        ..column.clone()
-    }
+    Column { name: name.to_owned(), ..column.clone() }
 }

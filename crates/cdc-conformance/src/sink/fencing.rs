@@ -18,10 +18,7 @@ pub(super) async fn an_attach_is_repeatable(harness: &dyn SinkHarness) -> Checke
     for number in 11..=14 {
         session.reattach().await?;
         session.reattach().await?;
-        let rows = session
-            .feed()
-            .insert(number, order(2, "pen", 90))
-            .changes()?;
+        let rows = session.feed().insert(number, order(2, "pen", 90)).changes()?;
         session.stage(rows).await?;
         session.commit(number).await?;
     }
@@ -37,11 +34,7 @@ pub(super) async fn a_newer_attach_fences_a_commit_of_rows(harness: &dyn SinkHar
 pub(super) async fn a_newer_attach_fences_an_idle_commit(harness: &dyn SinkHarness) -> Checked {
     let (mut old, mut session) = fenced(harness).await?;
     let result = old.commit(commit(feed::mark(WIDTH, 2, 11)?)).await;
-    refused(
-        "an idle commit of a fenced runner",
-        result,
-        ErrorKind::Fenced,
-    )?;
+    refused("an idle commit of a fenced runner", result, ErrorKind::Fenced)?;
     session.check("after the refusal").await?;
     session.commit(12).await?;
     session.check("after the owner's commit").await
@@ -51,11 +44,7 @@ pub(super) async fn a_newer_attach_fences_evolve(harness: &dyn SinkHarness) -> C
     let (mut old, mut session) = fenced(harness).await?;
     let result = old.evolve(&[note(SqlType::Int)]).await;
     if !session.sink.capabilities().add_columns {
-        refused(
-            "evolve without the capability",
-            result,
-            ErrorKind::Unsupported,
-        )?;
+        refused("evolve without the capability", result, ErrorKind::Unsupported)?;
         return Ok(());
     }
     refused("evolve of a fenced runner", result, ErrorKind::Fenced)?;
@@ -68,17 +57,10 @@ pub(super) async fn a_newer_attach_fences_evolve(harness: &dyn SinkHarness) -> C
 
 pub(super) async fn a_newer_attach_fences_publish(harness: &dyn SinkHarness) -> Checked {
     let (mut old, session) = fenced(harness).await?;
-    let verdict = Verdict {
-        finalized_until: Some(feed::time(10)),
-        end: feed::stamp(WIDTH, 10)?,
-    };
+    let verdict = Verdict { finalized_until: Some(feed::time(10)), end: feed::stamp(WIDTH, 10)? };
     let result = old.publish(verdict).await;
     if !session.sink.capabilities().stores_verdict {
-        refused(
-            "publish without the capability",
-            result,
-            ErrorKind::Unsupported,
-        )?;
+        refused("publish without the capability", result, ErrorKind::Unsupported)?;
         return Ok(());
     }
     refused("publish of a fenced runner", result, ErrorKind::Fenced)?;
@@ -141,10 +123,7 @@ async fn fenced(harness: &dyn SinkHarness) -> Result<(Box<dyn TableSink>, Sessio
 async fn write_refused(old: &mut Box<dyn TableSink>) -> Checked {
     let rows = Feed::new(&orders().columns).insert(11, order(2, "never", 1));
     let result = match old.stage(rows.changes()?).await {
-        Ok(()) => old
-            .commit(commit(feed::mark(WIDTH, 2, 11)?))
-            .await
-            .map(|_| ()),
+        Ok(()) => old.commit(commit(feed::mark(WIDTH, 2, 11)?)).await.map(|_| ()),
         refusal => refusal,
     };
     refused("a write of a fenced runner", result, ErrorKind::Fenced)?;

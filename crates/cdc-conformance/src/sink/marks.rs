@@ -24,16 +24,8 @@ pub(super) async fn a_mark_round_trips_every_field(harness: &dyn SinkHarness) ->
     let late = Timestamp::from_micros(253_402_300_799_999_999);
     let fields = [
         (end([0; WIDTH], 0)?, None, 0),
-        (
-            end([0, 0, 0, 0, 0, 0, 0, 0, 1, 0], 0)?,
-            Some(Timestamp::from_micros(-1)),
-            0,
-        ),
-        (
-            end([0x7f; WIDTH], 0)?,
-            Some(Timestamp::from_micros(1_234_567)),
-            0,
-        ),
+        (end([0, 0, 0, 0, 0, 0, 0, 0, 1, 0], 0)?, Some(Timestamp::from_micros(-1)), 0),
+        (end([0x7f; WIDTH], 0)?, Some(Timestamp::from_micros(1_234_567)), 0),
         (end([0x80; WIDTH], 0)?, None, 0),
         (end([0xff; WIDTH], 0)?, Some(late), 0),
         (end([0; WIDTH], 1)?, Some(late), 0),
@@ -41,12 +33,7 @@ pub(super) async fn a_mark_round_trips_every_field(harness: &dyn SinkHarness) ->
         (end([0xff; WIDTH], u32::MAX)?, Some(late), u32::MAX),
     ];
     for (sequence, (end, commit_time, generation)) in (1..).zip(fields) {
-        let mark = Mark {
-            sequence,
-            end,
-            commit_time,
-            generation,
-        };
+        let mark = Mark { sequence, end, commit_time, generation };
         session.commit_mark(mark).await?;
         session.check("after a mark").await?;
         session.reattach().await?;
@@ -59,10 +46,7 @@ pub(super) async fn a_mark_keeps_a_position_of_every_width(harness: &dyn SinkHar
         let mut spec = orders();
         spec.name = format!("orders_{n}");
         let mut session = Session::open(harness, spec).await?;
-        let rows = session
-            .feed()
-            .width(width)
-            .insert(u64::MAX, order(1, "ink", 1));
+        let rows = session.feed().width(width).insert(u64::MAX, order(1, "ink", 1));
         session.stage(rows.changes()?).await?;
         session.commit_mark(feed::mark(width, 1, u64::MAX)?).await?;
         session.reattach().await?;
@@ -77,18 +61,11 @@ pub(super) async fn the_same_mark_again_is_before_and_writes_nothing(
     let mut session = Session::filled(harness).await?;
     session.reattach().await?;
     let mark = session.next(10)?;
-    let durable = Mark {
-        sequence: 1,
-        ..mark
-    };
+    let durable = Mark { sequence: 1, ..mark };
     let again = session.feed().insert(10, order(1, "ink", 250)).changes()?;
     session.table.stage(again).await?;
     let committed = session.table.commit(commit(durable)).await?;
-    same(
-        "the answer to the durable mark",
-        committed,
-        Committed::Before,
-    )?;
+    same("the answer to the durable mark", committed, Committed::Before)?;
     session.check("after the same mark again").await?;
 
     // What was staged for the mark that was durable already does not slip into the next one.
@@ -112,10 +89,7 @@ pub(super) async fn the_first_sequence_is_one(harness: &dyn SinkHarness) -> Chec
         let mut session = Session::open(harness, spec).await?;
         let rows = session.feed().insert(10, order(1, "ink", 250)).changes()?;
         session.table.stage(rows).await?;
-        let result = session
-            .table
-            .commit(commit(feed::mark(WIDTH, sequence, 10)?))
-            .await;
+        let result = session.table.commit(commit(feed::mark(WIDTH, sequence, 10)?)).await;
         refused("a first mark that is not 1", result, ErrorKind::Bug)?;
         session.check("after the refusal").await?;
     }
@@ -127,10 +101,7 @@ pub(super) async fn a_lower_sequence_is_a_bug(harness: &dyn SinkHarness) -> Chec
     session.commit(20).await?;
     let rows = session.feed().insert(30, order(2, "pen", 90)).changes()?;
     session.table.stage(rows).await?;
-    let result = session
-        .table
-        .commit(commit(feed::mark(WIDTH, 1, 30)?))
-        .await;
+    let result = session.table.commit(commit(feed::mark(WIDTH, 1, 30)?)).await;
     refused("a lower sequence", result, ErrorKind::Bug)?;
     session.check("after the refusal").await
 }
@@ -147,9 +118,7 @@ pub(super) async fn an_end_may_stay(harness: &dyn SinkHarness) -> Checked {
     let mut session = Session::filled(harness).await?;
     let stamp = feed::stamp(WIDTH, 10)?;
     let chunk = session.feed().insert(10, order(7, "pad", 120));
-    session
-        .stage(chunk.chunk(stamp.position, stamp, 0)?)
-        .await?;
+    session.stage(chunk.chunk(stamp.position, stamp, 0)?).await?;
     session.commit(10).await?;
     session.reattach().await?;
     session.check("after a mark with the same end").await
@@ -157,10 +126,7 @@ pub(super) async fn an_end_may_stay(harness: &dyn SinkHarness) -> Checked {
 
 pub(super) async fn the_next_generation_may_go_back(harness: &dyn SinkHarness) -> Checked {
     let mut session = Session::filled(harness).await?;
-    let mark = Mark {
-        generation: 1,
-        ..session.next(5)?
-    };
+    let mark = Mark { generation: 1, ..session.next(5)? };
     let rows = session.feed().insert(5, order(9, "pad", 120)).changes()?;
     session.stage(rows).await?;
     session.commit_mark(mark).await?;

@@ -16,10 +16,11 @@ type Checked = Result<(), Failure>;
 
 pub(super) async fn both_images_of_an_update_are_kept(harness: &dyn SinkHarness) -> Checked {
     let mut session = Session::filled(harness).await?;
-    let rows = session
-        .feed()
-        .update(11, order(1, "ink", 250), order(1, "ink", 275))
-        .update(12, order(1, "ink", 275), order(1, "blue ink", 275));
+    let rows = session.feed().update(11, order(1, "ink", 250), order(1, "ink", 275)).update(
+        12,
+        order(1, "ink", 275),
+        order(1, "blue ink", 275),
+    );
     session.stage(rows.changes()?).await?;
     session.commit(12).await?;
     session.check("after the commit").await
@@ -30,20 +31,8 @@ pub(super) async fn a_deferred_update_ends_with_its_insert(harness: &dyn SinkHar
     // The log holds the insert (sequence value 7) before the delete (9); the command decides.
     let rows = session
         .feed()
-        .change(
-            11,
-            Some(1),
-            Some(9),
-            Operation::Delete,
-            order(1, "ink", 250),
-        )
-        .change(
-            11,
-            Some(2),
-            Some(7),
-            Operation::Insert,
-            order(1, "ink", 300),
-        );
+        .change(11, Some(1), Some(9), Operation::Delete, order(1, "ink", 250))
+        .change(11, Some(2), Some(7), Operation::Insert, order(1, "ink", 300));
     session.stage(rows.changes()?).await?;
     session.commit(11).await?;
     session.check("after the commit").await
@@ -53,20 +42,8 @@ pub(super) async fn a_key_update_moves_the_row(harness: &dyn SinkHarness) -> Che
     let mut session = Session::filled(harness).await?;
     let rows = session
         .feed()
-        .change(
-            11,
-            Some(1),
-            Some(1),
-            Operation::Delete,
-            order(1, "ink", 250),
-        )
-        .change(
-            11,
-            Some(1),
-            Some(1),
-            Operation::Insert,
-            order(2, "ink", 250),
-        )
+        .change(11, Some(1), Some(1), Operation::Delete, order(1, "ink", 250))
+        .change(11, Some(1), Some(1), Operation::Insert, order(2, "ink", 250))
         .update(12, order(2, "ink", 250), order(3, "ink", 250));
     session.stage(rows.changes()?).await?;
     session.commit(12).await?;
@@ -105,10 +82,7 @@ pub(super) async fn snapshot_rows_bear_their_stamp(harness: &dyn SinkHarness) ->
     let mut spec = orders();
     spec.name = "orders_b".to_owned();
     let mut session = Session::open(harness, spec).await?;
-    let timeless = Stamp {
-        commit_time: None,
-        ..stamp
-    };
+    let timeless = Stamp { commit_time: None, ..stamp };
     let rows = session.feed().insert(10, order(1, "ink", 250));
     session.stage(rows.snapshot(timeless)?).await?;
     session.commit(10).await?;
@@ -146,9 +120,7 @@ pub(super) async fn an_older_chunk_never_overwrites_a_newer_change(
         .insert(15, order(2, "pen", 1))
         .insert(15, order(3, "pad", 1));
     let stamp = feed::stamp(WIDTH, 15)?;
-    session
-        .stage(rows.chunk(feed::position(WIDTH, 10)?, stamp, 0)?)
-        .await?;
+    session.stage(rows.chunk(feed::position(WIDTH, 10)?, stamp, 0)?).await?;
     session.commit(21).await?;
     session.check("after a chunk of an older stamp").await
 }
@@ -156,19 +128,14 @@ pub(super) async fn an_older_chunk_never_overwrites_a_newer_change(
 pub(super) async fn an_unknown_value_never_overwrites_a_known_one(
     harness: &dyn SinkHarness,
 ) -> Checked {
-    let computed = Column {
-        computed: true,
-        ..Column::new("total", 2, SqlType::Int, true)
-    };
+    let computed = Column { computed: true, ..Column::new("total", 2, SqlType::Int, true) };
     let body = Column::new("body", 3, SqlType::NVarChar(Length::Max), true);
     let id = Column::new("id", 1, SqlType::Int, false);
     let spec = table("notes", vec![id.clone(), computed, body.clone()]);
     let mut session = Session::open(harness, spec).await?;
     let known = [Cell::Int(1), Cell::Int(40), Cell::text("first")];
     let rows = session.feed().insert(10, known);
-    session
-        .stage(rows.snapshot(feed::stamp(WIDTH, 10)?)?)
-        .await?;
+    session.stage(rows.snapshot(feed::stamp(WIDTH, 10)?)?).await?;
     session.commit(10).await?;
 
     // The before image leaves a large object out that did not change; the after image has it.
@@ -179,9 +146,7 @@ pub(super) async fn an_unknown_value_never_overwrites_a_known_one(
     );
     session.stage(rows.changes()?).await?;
     session.commit(11).await?;
-    session
-        .check("after an update with a computed column")
-        .await?;
+    session.check("after an update with a computed column").await?;
 
     // A newer instance that does not capture the computed column at all.
     let rows = Feed::new(&[id, body]).instance("dbo_notes_2").update(
@@ -191,9 +156,7 @@ pub(super) async fn an_unknown_value_never_overwrites_a_known_one(
     );
     session.stage(rows.changes()?).await?;
     session.commit(12).await?;
-    session
-        .check("after an update without the computed column")
-        .await
+    session.check("after an update without the computed column").await
 }
 
 pub(super) async fn two_instances_feed_one_table(harness: &dyn SinkHarness) -> Checked {

@@ -26,15 +26,7 @@ pub(super) fn orders() -> TableSpec {
         vec![
             Column::new("id", 1, SqlType::Int, false),
             Column::new("Name", 2, SqlType::NVarChar(Length::Limited(40)), true),
-            Column::new(
-                "amount",
-                3,
-                SqlType::Decimal {
-                    precision: 12,
-                    scale: 2,
-                },
-                true,
-            ),
+            Column::new("amount", 3, SqlType::Decimal { precision: 12, scale: 2 }, true),
         ],
     )
 }
@@ -72,20 +64,9 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, Failure> {
         let sink = harness.sink().await;
         let attached = sink.attach(&spec).await?;
-        same(
-            "the state of an empty target",
-            attached.state,
-            TargetState::default(),
-        )?;
+        same("the state of an empty target", attached.state, TargetState::default())?;
         let model = Model::new(&spec, sink.capabilities());
-        Ok(Self {
-            harness,
-            sink,
-            table: attached.table,
-            spec,
-            model,
-            mark: None,
-        })
+        Ok(Self { harness, sink, table: attached.table, spec, model, mark: None })
     }
 
     /// No rows yet, of the table's columns.
@@ -102,11 +83,7 @@ impl<'a> Session<'a> {
 
     /// The mark after the durable one, ending at the made-up commit `number`.
     pub(super) fn next(&self, number: u64) -> Result<Mark, Failure> {
-        feed::mark(
-            WIDTH,
-            cdc_core::mark::next_sequence(self.mark.as_ref()),
-            number,
-        )
+        feed::mark(WIDTH, cdc_core::mark::next_sequence(self.mark.as_ref()), number)
     }
 
     /// Commits what is staged with the next mark, which ends at the made-up commit `number`.
@@ -153,8 +130,7 @@ impl<'a> Session<'a> {
     /// Fails unless a reader sees what the model holds, and a fresh handle the durable mark.
     pub(super) async fn check(&mut self, moment: &str) -> Result<(), Failure> {
         let seen = self.seen().await?;
-        seen.expect(&self.model.rows())
-            .map_err(|failure| failure.during(moment))?;
+        seen.must_equal(&self.model.rows()).map_err(|failure| failure.during(moment))?;
         let state = self.harness.sink().await.inspect(&self.spec).await?;
         let mark = state.and_then(|state| state.mark);
         same("the durable mark", mark, self.mark).map_err(|failure| failure.during(moment))

@@ -19,30 +19,13 @@ type Sample = (&'static str, SqlType, Vec<Cell>);
 
 pub(super) async fn numbers_keep_their_extremes(harness: &dyn SinkHarness) -> Checked {
     let ints = |low: i64, high: i64| [low, -1, 0, 1, high].map(Cell::Int).to_vec();
-    let floats = [
-        f64::MIN,
-        f64::MAX,
-        f64::MIN_POSITIVE,
-        5e-324,
-        0.0,
-        -0.0,
-        0.1,
-        1.0 / 3.0,
-    ];
+    let floats = [f64::MIN, f64::MAX, f64::MIN_POSITIVE, 5e-324, 0.0, -0.0, 0.1, 1.0 / 3.0];
     let reals = [f32::MIN, f32::MAX, f32::MIN_POSITIVE, 1e-45, 0.0, -0.0, 0.1];
     round_trip(
         harness,
         vec![
-            (
-                "bit",
-                SqlType::Bit,
-                vec![Cell::Bool(false), Cell::Bool(true)],
-            ),
-            (
-                "tinyint",
-                SqlType::TinyInt,
-                [0, 1, 255].map(Cell::Int).to_vec(),
-            ),
+            ("bit", SqlType::Bit, vec![Cell::Bool(false), Cell::Bool(true)]),
+            ("tinyint", SqlType::TinyInt, [0, 1, 255].map(Cell::Int).to_vec()),
             ("smallint", SqlType::SmallInt, ints(-32_768, 32_767)),
             ("int", SqlType::Int, ints(-2_147_483_648, 2_147_483_647)),
             ("bigint", SqlType::BigInt, ints(i64::MIN, i64::MAX)),
@@ -58,14 +41,10 @@ pub(super) async fn decimals_keep_every_digit(harness: &dyn SinkHarness) -> Chec
     let digits = |precision: u32, scale: i8| {
         let top = 10_i128.saturating_pow(precision).saturating_sub(1);
         // Neighbours that a detour over floating point would merge.
-        [-top, 1 - top, -1, 0, 1, top - 1, top]
-            .map(|digits| Cell::Decimal(digits, scale))
-            .to_vec()
+        [-top, 1 - top, -1, 0, 1, top - 1, top].map(|digits| Cell::Decimal(digits, scale)).to_vec()
     };
     let money = |scale| {
-        [i64::MIN, -1, 0, 1, i64::MAX]
-            .map(|digits| Cell::Decimal(digits.into(), scale))
-            .to_vec()
+        [i64::MIN, -1, 0, 1, i64::MAX].map(|digits| Cell::Decimal(digits.into(), scale)).to_vec()
     };
     let small = [-2_147_483_648, -1, 0, 2_147_483_647].map(|digits| Cell::Decimal(digits, 4));
     round_trip(
@@ -100,32 +79,16 @@ pub(super) async fn dates_and_times_keep_their_extremes(harness: &dyn SinkHarnes
     round_trip(
         harness,
         vec![
-            (
-                "date",
-                SqlType::Date,
-                [FIRST_DAY, -1, 0, 1, LAST_DAY].map(Cell::Date).to_vec(),
-            ),
-            (
-                "datetime",
-                SqlType::DateTime,
-                ticks.map(Cell::Wall).to_vec(),
-            ),
-            (
-                "smalldatetime",
-                SqlType::SmallDateTime,
-                minutes.map(Cell::Wall).to_vec(),
-            ),
+            ("date", SqlType::Date, [FIRST_DAY, -1, 0, 1, LAST_DAY].map(Cell::Date).to_vec()),
+            ("datetime", SqlType::DateTime, ticks.map(Cell::Wall).to_vec()),
+            ("smalldatetime", SqlType::SmallDateTime, minutes.map(Cell::Wall).to_vec()),
             ("datetime2", SqlType::DateTime2 { scale: 7 }, wall),
             (
                 "datetimeoffset",
                 SqlType::DateTimeOffset { scale: 7 },
                 moments.map(Cell::Instant).to_vec(),
             ),
-            (
-                "time",
-                SqlType::Time { scale: 7 },
-                times.map(Cell::text).to_vec(),
-            ),
+            ("time", SqlType::Time { scale: 7 }, times.map(Cell::text).to_vec()),
         ],
     )
     .await
@@ -153,11 +116,7 @@ pub(super) async fn text_is_kept_as_it_is(harness: &dyn SinkHarness) -> Checked 
     round_trip(
         harness,
         vec![
-            (
-                "char",
-                SqlType::Char(4),
-                vec![Cell::text("ab  "), Cell::text("    ")],
-            ),
+            ("char", SqlType::Char(4), vec![Cell::text("ab  "), Cell::text("    ")]),
             ("varchar", SqlType::VarChar(limited), odd.clone()),
             ("varcharmax", SqlType::VarChar(Length::Max), odd.clone()),
             ("nchar", SqlType::NChar(3), vec![Cell::text("ä  ")]),
@@ -165,11 +124,7 @@ pub(super) async fn text_is_kept_as_it_is(harness: &dyn SinkHarness) -> Checked 
             ("nvarcharmax", SqlType::NVarChar(Length::Max), odd.clone()),
             ("text", SqlType::Text, odd.clone()),
             ("ntext", SqlType::NText, odd),
-            (
-                "xml",
-                SqlType::Xml,
-                vec![Cell::text("<a b=\"1\">&amp;</a>")],
-            ),
+            ("xml", SqlType::Xml, vec![Cell::text("<a b=\"1\">&amp;</a>")]),
             ("uniqueidentifier", SqlType::UniqueIdentifier, vec![id]),
         ],
     )
@@ -184,20 +139,14 @@ pub(super) async fn text_with_a_nul_is_kept_or_refused_by_name(
         Column::new("remark", 2, SqlType::NText, true),
     ];
     let mut session = Session::open(harness, table("nul", columns)).await?;
-    let rows = session
-        .feed()
-        .insert(10, [Cell::Int(1), Cell::text("a\0b")]);
+    let rows = session.feed().insert(10, [Cell::Int(1), Cell::text("a\0b")]);
     if harness.keeps_nul_in_text() {
         session.stage(rows.changes()?).await?;
         session.commit(10).await?;
         return session.check("after the commit").await;
     }
     let result = match session.table.stage(rows.changes()?).await {
-        Ok(()) => session
-            .table
-            .commit(commit(feed::mark(WIDTH, 1, 10)?))
-            .await
-            .map(drop),
+        Ok(()) => session.table.commit(commit(feed::mark(WIDTH, 1, 10)?)).await.map(drop),
         refusal => refusal,
     };
     let error = crate::outcome::refused("text with U+0000", result, ErrorKind::InvalidData)?;
@@ -209,29 +158,14 @@ pub(super) async fn text_with_a_nul_is_kept_or_refused_by_name(
 
 pub(super) async fn bytes_are_kept_as_they_are(harness: &dyn SinkHarness) -> Checked {
     let all: Vec<u8> = (0..=u8::MAX).collect();
-    let odd = [
-        vec![],
-        vec![0],
-        vec![0, 0],
-        vec![0xff; 3],
-        b"text".to_vec(),
-        all,
-    ];
+    let odd = [vec![], vec![0], vec![0, 0], vec![0xff; 3], b"text".to_vec(), all];
     let odd: Vec<_> = odd.into_iter().map(Cell::Bytes).collect();
     let version = Cell::Bytes(vec![0, 0, 0, 0, 0, 0, 0x07, 0xd1]);
     round_trip(
         harness,
         vec![
-            (
-                "binary",
-                SqlType::Binary(3),
-                vec![Cell::Bytes(vec![1, 0, 0])],
-            ),
-            (
-                "varbinary",
-                SqlType::VarBinary(Length::Limited(300)),
-                odd.clone(),
-            ),
+            ("binary", SqlType::Binary(3), vec![Cell::Bytes(vec![1, 0, 0])]),
+            ("varbinary", SqlType::VarBinary(Length::Limited(300)), odd.clone()),
             ("varbinarymax", SqlType::VarBinary(Length::Max), odd.clone()),
             ("image", SqlType::Image, odd),
             ("rowversion", SqlType::RowVersion, vec![version]),
@@ -247,11 +181,7 @@ pub(super) async fn large_values_are_kept(harness: &dyn SinkHarness) -> Checked 
         harness,
         vec![
             ("text", SqlType::NVarChar(Length::Max), vec![text]),
-            (
-                "bytes",
-                SqlType::VarBinary(Length::Max),
-                vec![Cell::Bytes(vec![0xa5; LARGE])],
-            ),
+            ("bytes", SqlType::VarBinary(Length::Max), vec![Cell::Bytes(vec![0xa5; LARGE])]),
         ],
     )
     .await
@@ -262,10 +192,7 @@ pub(super) async fn columns_of_nothing_but_null_are_kept(harness: &dyn SinkHarne
         SqlType::Bit,
         SqlType::BigInt,
         SqlType::Float,
-        SqlType::Decimal {
-            precision: 38,
-            scale: 38,
-        },
+        SqlType::Decimal { precision: 38, scale: 38 },
         SqlType::Date,
         SqlType::DateTime2 { scale: 7 },
         SqlType::DateTimeOffset { scale: 7 },
@@ -273,13 +200,7 @@ pub(super) async fn columns_of_nothing_but_null_are_kept(harness: &dyn SinkHarne
         SqlType::Image,
     ];
     let samples = types.into_iter().zip(NAMES);
-    round_trip(
-        harness,
-        samples
-            .map(|(kind, name)| (name, kind, Vec::new()))
-            .collect(),
-    )
-    .await
+    round_trip(harness, samples.map(|(kind, name)| (name, kind, Vec::new())).collect()).await
 }
 
 /// Names for columns that only their type tells apart.
@@ -311,11 +232,7 @@ pub(super) async fn an_error_never_carries_a_value(harness: &dyn SinkHarness) ->
     session.reattach().await?;
     let batch = session.feed().insert(11, planted.clone()).changes()?;
     session.table.stage(batch).await?;
-    match session
-        .table
-        .commit(commit(feed::mark(WIDTH, 9, 11)?))
-        .await
-    {
+    match session.table.commit(commit(feed::mark(WIDTH, 9, 11)?)).await {
         Err(error) => silent("a skipped sequence", error)?,
         Ok(_) => return Err(Failure::new("a skipped sequence was taken")),
     }
@@ -332,10 +249,7 @@ pub(super) async fn an_error_never_carries_a_value(harness: &dyn SinkHarness) ->
     session.reattach().await?;
     let batch = session.feed().insert(11, planted).changes()?;
     let result = match old.stage(batch).await {
-        Ok(()) => old
-            .commit(commit(feed::mark(WIDTH, 2, 11)?))
-            .await
-            .map(drop),
+        Ok(()) => old.commit(commit(feed::mark(WIDTH, 2, 11)?)).await.map(drop),
         refusal => refusal,
     };
     match result {
@@ -351,29 +265,18 @@ async fn round_trip(harness: &dyn SinkHarness, samples: Vec<Sample>) -> Checked 
     columns.extend(more.map(|(sample, id)| Column::new(sample.0, id, sample.1.clone(), true)));
     let mut session = Session::open(harness, table("values", columns)).await?;
     // One row more than the longest sample, so that every column has a NULL.
-    let rows = samples
-        .iter()
-        .map(|sample| sample.2.len())
-        .max()
-        .unwrap_or(0)
-        + 1;
+    let rows = samples.iter().map(|sample| sample.2.len()).max().unwrap_or(0) + 1;
     let row = |id: i64, at: usize| {
         let cell = |sample: &Sample| sample.2.get(at).cloned().unwrap_or(Cell::Null);
         let mut cells = vec![Cell::Int(id)];
         cells.extend(samples.iter().map(cell));
         cells
     };
-    let changes = (0..rows).zip(1..).fold(session.feed(), |feed, (at, id)| {
-        feed.insert(11, row(id, at))
-    });
-    let snapshot = (0..rows)
-        .zip(1001..)
-        .fold(session.feed(), |feed, (at, id)| {
-            feed.insert(10, row(id, at))
-        });
-    session
-        .stage(snapshot.snapshot(feed::stamp(WIDTH, 10)?)?)
-        .await?;
+    let changes =
+        (0..rows).zip(1..).fold(session.feed(), |feed, (at, id)| feed.insert(11, row(id, at)));
+    let snapshot =
+        (0..rows).zip(1001..).fold(session.feed(), |feed, (at, id)| feed.insert(10, row(id, at)));
+    session.stage(snapshot.snapshot(feed::stamp(WIDTH, 10)?)?).await?;
     session.stage(changes.changes()?).await?;
     session.commit(11).await?;
     session.check("after the commit").await

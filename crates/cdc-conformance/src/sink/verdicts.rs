@@ -21,19 +21,11 @@ pub(super) async fn a_verdict_is_stored_beside_the_data(harness: &dyn SinkHarnes
             return Ok(());
         };
         same("what publish returns", stored, verdict)?;
-        same(
-            "what inspect tells",
-            state(&mut session).await?.verdict,
-            Some(verdict),
-        )?;
+        same("what inspect tells", state(&mut session).await?.verdict, Some(verdict))?;
     }
     harness.crash().await;
     let attached = harness.sink().await.attach(&session.spec).await?;
-    same(
-        "what attach tells",
-        attached.state.verdict,
-        Some(verdict(Some(10), 10)?),
-    )
+    same("what attach tells", attached.state.verdict, Some(verdict(Some(10), 10)?))
 }
 
 pub(super) async fn a_verdict_never_goes_back(harness: &dyn SinkHarness) -> Checked {
@@ -45,19 +37,11 @@ pub(super) async fn a_verdict_never_goes_back(harness: &dyn SinkHarness) -> Chec
     for earlier in [Some(14), None] {
         let stored = session.table.publish(verdict(earlier, 20)?).await?;
         let moment = Some(feed::time(15));
-        same(
-            "the moment that publish returns",
-            stored.finalized_until,
-            moment,
-        )?;
+        same("the moment that publish returns", stored.finalized_until, moment)?;
         let told = state(&mut session).await?.verdict;
         same("what inspect tells", told, Some(stored))?;
         session.reattach().await?;
-        same(
-            "what the next runner sees",
-            state(&mut session).await?.verdict,
-            Some(stored),
-        )?;
+        same("what the next runner sees", state(&mut session).await?.verdict, Some(stored))?;
     }
     Ok(())
 }
@@ -83,10 +67,7 @@ pub(super) async fn a_verdict_moves_no_mark(harness: &dyn SinkHarness) -> Checke
     session.commit(11).await?;
     session.check("after the next commit").await?;
     session.reattach().await?;
-    let expected = TargetState {
-        mark: session.mark,
-        verdict: Some(verdict(Some(10), 10)?),
-    };
+    let expected = TargetState { mark: session.mark, verdict: Some(verdict(Some(10), 10)?) };
     same("what inspect tells", state(&mut session).await?, expected)
 }
 
@@ -99,11 +80,7 @@ async fn published(
     if session.sink.capabilities().stores_verdict {
         return Ok(Some(result?));
     }
-    refused(
-        "publish without the capability",
-        result,
-        ErrorKind::Unsupported,
-    )?;
+    refused("publish without the capability", result, ErrorKind::Unsupported)?;
     session.reattach().await?;
     same("the stored verdict", state(session).await?.verdict, None)?;
     Ok(None)
@@ -127,8 +104,5 @@ async fn state(session: &mut Session<'_>) -> Result<TargetState, Failure> {
 }
 
 fn verdict(until: Option<u64>, end: u64) -> Result<Verdict, Failure> {
-    Ok(Verdict {
-        finalized_until: until.map(feed::time),
-        end: feed::stamp(WIDTH, end)?,
-    })
+    Ok(Verdict { finalized_until: until.map(feed::time), end: feed::stamp(WIDTH, end)? })
 }

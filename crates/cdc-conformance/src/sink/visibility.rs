@@ -61,26 +61,12 @@ pub(super) async fn rows_of_a_dropped_table_never_appear(harness: &dyn SinkHarne
     let mut session = Session::filled(harness).await?;
     session.stage(unwanted()?).await?;
     // The attach of `reattach` fences it; here the table is gone before.
-    let Session {
-        sink,
-        table,
-        spec,
-        mut model,
-        mark,
-        ..
-    } = session;
+    let Session { sink, table, spec, mut model, mark, .. } = session;
     drop(table);
     let attached = sink.attach(&spec).await?;
     same("the durable mark", attached.state.mark, mark)?;
     model.discard();
-    let mut session = Session {
-        harness,
-        sink,
-        table: attached.table,
-        spec,
-        model,
-        mark,
-    };
+    let mut session = Session { harness, sink, table: attached.table, spec, model, mark };
     session.check("after the drop").await?;
     session.commit(12).await?;
     session.check("after the next commit").await
@@ -88,26 +74,12 @@ pub(super) async fn rows_of_a_dropped_table_never_appear(harness: &dyn SinkHarne
 
 pub(super) async fn rows_of_a_closed_table_never_appear(harness: &dyn SinkHarness) -> Checked {
     let session = Session::filled(harness).await?;
-    let Session {
-        sink,
-        mut table,
-        spec,
-        model,
-        mark,
-        ..
-    } = session;
+    let Session { sink, mut table, spec, model, mark, .. } = session;
     table.stage(unwanted()?).await?;
     table.close().await?;
     let attached = sink.attach(&spec).await?;
     same("the durable mark", attached.state.mark, mark)?;
-    let mut session = Session {
-        harness,
-        sink,
-        table: attached.table,
-        spec,
-        model,
-        mark,
-    };
+    let mut session = Session { harness, sink, table: attached.table, spec, model, mark };
     session.check("after the close").await?;
     session.commit(12).await?;
     session.check("after the next commit").await
@@ -139,10 +111,7 @@ pub(super) async fn rows_staged_before_a_newer_attach_never_appear(
 pub(super) async fn rows_of_a_refused_commit_never_appear(harness: &dyn SinkHarness) -> Checked {
     let mut session = Session::filled(harness).await?;
     session.table.stage(unwanted()?).await?;
-    let result = session
-        .table
-        .commit(commit(feed::mark(WIDTH, 9, 12)?))
-        .await;
+    let result = session.table.commit(commit(feed::mark(WIDTH, 9, 12)?)).await;
     refused("a mark that skips", result, ErrorKind::Bug)?;
     session.reattach().await?;
     let rows = session.feed().insert(12, order(3, "pad", 120)).changes()?;
@@ -166,10 +135,8 @@ pub(super) async fn committed_rows_survive_a_crash(harness: &dyn SinkHarness) ->
 pub(super) async fn many_stage_calls_become_one_commit(harness: &dyn SinkHarness) -> Checked {
     let mut session = Session::filled(harness).await?;
     for number in 11..=20 {
-        let rows = session
-            .feed()
-            .update(number, order(1, "ink", 250), order(1, "ink", 251))
-            .changes()?;
+        let rows =
+            session.feed().update(number, order(1, "ink", 250), order(1, "ink", 251)).changes()?;
         session.stage(rows).await?;
     }
     session.check("before the commit").await?;
@@ -182,9 +149,8 @@ pub(super) async fn a_huge_commit_streams_in_pieces(harness: &dyn SinkHarness) -
     for piece in 0..PIECES {
         let ids = piece * PIECE_ROWS..(piece + 1) * PIECE_ROWS;
         let feed = session.feed().starting_at(u64::from(ids.start) + 1);
-        let rows = ids.fold(feed, |feed, id| {
-            feed.insert(10, order(id.into(), "one of many", id.into()))
-        });
+        let rows =
+            ids.fold(feed, |feed, id| feed.insert(10, order(id.into(), "one of many", id.into())));
         session.stage(rows.changes()?).await?;
     }
     session.check("before the commit").await?;
@@ -199,13 +165,9 @@ pub(super) async fn empty_batches_add_nothing(harness: &dyn SinkHarness) -> Chec
     session.commit(10).await?;
     session.check("after a commit of an empty batch").await?;
     session.stage(empty.changes()?).await?;
-    session
-        .stage(session.feed().insert(20, order(1, "ink", 250)).changes()?)
-        .await?;
+    session.stage(session.feed().insert(20, order(1, "ink", 250)).changes()?).await?;
     session.stage(empty.changes()?).await?;
-    session
-        .stage(empty.snapshot(feed::stamp(WIDTH, 20)?)?)
-        .await?;
+    session.stage(empty.snapshot(feed::stamp(WIDTH, 20)?)?).await?;
     session.commit(20).await?;
     session.check("after a commit with empty batches").await
 }
@@ -246,10 +208,7 @@ pub(super) async fn inspect_tells_what_attach_tells(harness: &dyn SinkHarness) -
     spec.name = "orders_b".to_owned();
     let mut session = Session::open(harness, spec).await?;
     session.commit(10).await?;
-    let expected = TargetState {
-        mark: session.mark,
-        verdict: None,
-    };
+    let expected = TargetState { mark: session.mark, verdict: None };
     let seen = harness.sink().await.inspect(&session.spec).await?;
     same("what inspect tells", seen, Some(expected))?;
     let attached = harness.sink().await.attach(&session.spec).await?;
@@ -260,10 +219,8 @@ pub(super) async fn a_target_of_another_source_table_is_refused(
     harness: &dyn SinkHarness,
 ) -> Checked {
     let mut session = Session::filled(harness).await?;
-    let foreign = TableSpec {
-        source: cdc_core::TableName::new("sales", "orders"),
-        ..session.spec.clone()
-    };
+    let foreign =
+        TableSpec { source: cdc_core::TableName::new("sales", "orders"), ..session.spec.clone() };
     let result = harness.sink().await.attach(&foreign).await;
     let error = refused("another source table", result, ErrorKind::Config)?;
     names(&error, "sales.orders")?;

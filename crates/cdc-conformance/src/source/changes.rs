@@ -20,9 +20,7 @@ pub(super) async fn changes_come_in_change_order(harness: &dyn SourceHarness) ->
     let first = [insert(1, "a"), rename(1, "b"), rename(1, "c"), delete(1)];
     scene.commit(&first).await?;
     scene.commit(&[insert(3, "x"), insert(2, "y")]).await?;
-    scene
-        .commit(&[delete(2), rename(3, "z"), insert(2, "y")])
-        .await?;
+    scene.commit(&[delete(2), rename(3, "z"), insert(2, "y")]).await?;
     let found = scene.all().await?;
     let told: Vec<_> = found
         .iter()
@@ -90,20 +88,12 @@ pub(super) async fn a_key_update_is_a_delete_and_an_insert(
         set: vec![("id".to_owned(), Cell::Int(7))],
     };
     let end = scene.commit(&[moved]).await?;
-    let found = scene
-        .read(&instance(), range(before.increment(), end)?)
-        .await?;
+    let found = scene.read(&instance(), range(before.increment(), end)?).await?;
     ordered(&found)?;
-    let mut told: Vec<_> = found
-        .iter()
-        .map(|change| (change.operation, change.cell("id")))
-        .collect();
+    let mut told: Vec<_> =
+        found.iter().map(|change| (change.operation, change.cell("id"))).collect();
     told.sort();
-    same(
-        "a key update",
-        told,
-        vec![(1, Cell::Int(1000)), (2, Cell::Int(7))],
-    )?;
+    same("a key update", told, vec![(1, Cell::Int(1000)), (2, Cell::Int(7))])?;
     Ok(Outcome::Passed)
 }
 
@@ -115,9 +105,7 @@ pub(super) async fn both_ends_of_a_range_belong_to_it(harness: &dyn SourceHarnes
     let all = scene.all().await?;
     let at = commits(&all);
     for (from, expected) in at.iter().enumerate() {
-        let one = scene
-            .read(&instance(), range(*expected, *expected)?)
-            .await?;
+        let one = scene.read(&instance(), range(*expected, *expected)?).await?;
         same("commits of a range of one", commits(&one), vec![*expected])?;
         for (to, end) in at.iter().enumerate().skip(from) {
             let read = scene.read(&instance(), range(*expected, *end)?).await?;
@@ -176,11 +164,7 @@ pub(super) async fn a_transaction_over_two_tables_has_one_position(
     same("changes of the first table", here.len(), 2)?;
     same("changes of the second table", there.len(), 1)?;
     same("the commit", commits(&here), commits(&there))?;
-    same(
-        "its time",
-        here.first().map(|c| c.time),
-        there.first().map(|c| c.time),
-    )?;
+    same("its time", here.first().map(|c| c.time), there.first().map(|c| c.time))?;
     Ok(Outcome::Passed)
 }
 
@@ -192,9 +176,7 @@ pub(super) async fn columns_come_in_the_order_asked(harness: &dyn SourceHarness)
     let two = turned.iter().take(2).cloned().collect();
     // The scene fails for another schema than the one asked for.
     for asked in [turned.clone(), two, Vec::new()] {
-        let read = scene
-            .request(request(&instance(), asked.clone(), all))
-            .await?;
+        let read = scene.request(request(&instance(), asked.clone(), all)).await?;
         same("changes", read.len(), 1)?;
         let cells = read.first().map(|change| change.cells.len());
         same("columns", cells, Some(asked.len()))?;
@@ -213,11 +195,7 @@ pub(super) async fn an_unknown_instance_is_refused_by_name(
     let error = refused("an unknown instance", result, ErrorKind::Config)?;
     names(&error, "dbo_no_such_thing")?;
     let result = scene.source.schema_changes(&unknown, all).await;
-    let error = refused(
-        "schema changes of an unknown instance",
-        result,
-        ErrorKind::Config,
-    )?;
+    let error = refused("schema changes of an unknown instance", result, ErrorKind::Config)?;
     names(&error, "dbo_no_such_thing")?;
     Ok(Outcome::Passed)
 }
@@ -243,10 +221,7 @@ pub(super) async fn has_changes_answers_in_the_order_asked(
     let high = scene.commit(&[insert(1, "n")]).await?;
     let at = commits(&scene.all().await?);
     let [first, last] = at[..] else {
-        return Err(Failure::new(format!(
-            "two commits expected, found {}",
-            at.len()
-        )));
+        return Err(Failure::new(format!("two commits expected, found {}", at.len())));
     };
     let behind = first.increment();
     let asked = [
@@ -256,16 +231,8 @@ pub(super) async fn has_changes_answers_in_the_order_asked(
         (instance(), range(first, last)?),
     ];
     let news = scene.source.has_changes(&asked).await?;
-    same(
-        "which ranges have changes",
-        news,
-        vec![true, false, true, true],
-    )?;
-    same(
-        "an empty question",
-        scene.source.has_changes(&[]).await?,
-        Vec::new(),
-    )?;
+    same("which ranges have changes", news, vec![true, false, true, true])?;
+    same("an empty question", scene.source.has_changes(&[]).await?, Vec::new())?;
     Ok(Outcome::Passed)
 }
 
@@ -293,10 +260,7 @@ pub(super) async fn an_error_in_the_middle_is_the_last_item(
     }
     let error = error.ok_or_else(|| Failure::new("the broken stream ended without an error"))?;
     same("the error's kind", error.kind(), ErrorKind::Unavailable)?;
-    check(
-        (10..41).contains(&rows),
-        format!("{rows} rows came before the error"),
-    )?;
+    check((10..41).contains(&rows), format!("{rows} rows came before the error"))?;
     let again = scene.request(asked).await?;
     same("changes of a second try", again.len(), 41)?;
     Ok(Outcome::Passed)
@@ -339,10 +303,7 @@ pub(super) async fn calls_may_run_at_once(harness: &dyn SourceHarness) -> CaseRe
     let mut left = scene.source.changes(asked.clone()).await?;
     let mut right = scene.source.changes(asked).await?;
     loop {
-        let (one, two) = (
-            left.next().await.transpose()?,
-            right.next().await.transpose()?,
-        );
+        let (one, two) = (left.next().await.transpose()?, right.next().await.transpose()?);
         same("two streams in turns", &one, &two)?;
         if one.is_none() {
             return Ok(Outcome::Passed);
@@ -356,16 +317,10 @@ pub(super) async fn computed_columns_and_large_objects_read_null_as_declared(
     if let Some(skipped) = needs(harness.abilities().computes, "create computed columns") {
         return skipped;
     }
-    let (table, instance) = (
-        TableName::new("dbo", "notes"),
-        InstanceName::new("dbo_notes"),
-    );
+    let (table, instance) = (TableName::new("dbo", "notes"), InstanceName::new("dbo_notes"));
     let columns = vec![
         Column::new("id", 1, SqlType::Int, false),
-        Column {
-            computed: true,
-            ..Column::new("twice", 2, SqlType::Int, true)
-        },
+        Column { computed: true, ..Column::new("twice", 2, SqlType::Int, true) },
         Column::new("body", 3, SqlType::NVarChar(Length::Max), true),
         Column::new("old", 4, SqlType::NText, true),
         Column::new("n", 5, SqlType::Int, true),
@@ -380,20 +335,10 @@ pub(super) async fn computed_columns_and_large_objects_read_null_as_declared(
         key: vec![Cell::Int(1)],
         set: vec![(column.to_owned(), cell)],
     };
-    let values = [
-        Cell::Int(1),
-        Cell::text("body"),
-        Cell::text("old"),
-        Cell::Int(1),
-    ];
+    let values = [Cell::Int(1), Cell::text("body"), Cell::text("old"), Cell::Int(1)];
     let insert = Statement::Insert(table.clone(), values.to_vec());
     let delete = Statement::Delete(table.clone(), vec![Cell::Int(1)]);
-    let all = [
-        insert,
-        set("n", Cell::Int(2)),
-        set("body", Cell::text("new")),
-        delete,
-    ];
+    let all = [insert, set("n", Cell::Int(2)), set("body", Cell::text("new")), delete];
     let end = scene.commit(&all).await?;
     let asked = request(&instance, columns.clone(), range(before.increment(), end)?);
     let found = scene.request(asked).await?;
@@ -428,10 +373,7 @@ pub(super) fn ordered(changes: &[Change]) -> Result<(), Failure> {
     };
     for pair in changes.windows(2) {
         if let [before, after] = pair {
-            check(
-                key(before) < key(after),
-                format!("{after:?} comes behind {before:?}"),
-            )?;
+            check(key(before) < key(after), format!("{after:?} comes behind {before:?}"))?;
         }
     }
     Ok(())

@@ -34,10 +34,7 @@ pub(super) async fn high_is_null_before_capture_wrote(harness: &dyn SourceHarnes
     harness.transact(&[insert(1, "n")]).await?;
     harness.capture().await?;
     let high = source.high().await?;
-    check(
-        matches!(high, Bound::At(_)),
-        format!("high behind capture is {high:?}"),
-    )?;
+    check(matches!(high, Bound::At(_)), format!("high behind capture is {high:?}"))?;
     Ok(Outcome::Passed)
 }
 
@@ -47,9 +44,7 @@ pub(super) async fn high_covers_what_was_captured(harness: &dyn SourceHarness) -
     for id in 1..=3 {
         let high = scene.commit(&[insert(id, "n")]).await?;
         check(high > before, format!("high went from {before} to {high}"))?;
-        let news = scene
-            .read(&instance(), range(before.increment(), high)?)
-            .await?;
+        let news = scene.read(&instance(), range(before.increment(), high)?).await?;
         same("changes up to high", news.len(), 1)?;
         before = high;
     }
@@ -73,10 +68,7 @@ pub(super) async fn high_stands_still_while_capture_is_stopped(
     let all = scene.all().await?;
     same("changes after capture", all.len(), whole.len() + 1)?;
     let late = all.last().map(|change| change.commit);
-    check(
-        late > Some(high),
-        "a change appeared at or before a high that was read",
-    )?;
+    check(late > Some(high), "a change appeared at or before a high that was read")?;
     Ok(Outcome::Passed)
 }
 
@@ -84,15 +76,10 @@ pub(super) async fn low_of_an_unknown_instance_is_no_position(
     harness: &dyn SourceHarness,
 ) -> CaseResult {
     let scene = Scene::open(harness).await?;
-    let bounds = scene
-        .source
-        .low(&[InstanceName::new("no_such_thing")])
-        .await?;
+    let bounds = scene.source.low(&[InstanceName::new("no_such_thing")]).await?;
     match bounds.as_slice() {
         [Bound::Null | Bound::Zero] => Ok(Outcome::Passed),
-        other => Err(Failure::new(format!(
-            "low of an unknown instance is {other:?}"
-        ))),
+        other => Err(Failure::new(format!("low of an unknown instance is {other:?}"))),
     }
 }
 
@@ -111,16 +98,10 @@ pub(super) async fn low_is_no_position_before_capture_reached_the_instance(
         format!("low before capture reached the instance is {bounds:?}"),
     )?;
     let start = scene.find(&second).await?.start;
-    check(
-        start > scene.high().await?,
-        "its start is not ahead of high",
-    )?;
+    check(start > scene.high().await?, "its start is not ahead of high")?;
     scene.commit(&[insert(1, "n")]).await?;
     let low = scene.low(&second).await?;
-    check(
-        low >= start,
-        format!("low {low} is before the start {start}"),
-    )?;
+    check(low >= start, format!("low {low} is before the start {start}"))?;
     Ok(Outcome::Passed)
 }
 
@@ -135,24 +116,11 @@ pub(super) async fn low_answers_in_the_order_asked(harness: &dyn SourceHarness) 
     let (old, new) = (scene.low(&instance()).await?, scene.low(&second).await?);
     check(old < new, "the older instance starts first")?;
     let [first, none, third, fourth] = bounds[..] else {
-        return Err(Failure::new(format!(
-            "four low positions asked, found {bounds:?}"
-        )));
+        return Err(Failure::new(format!("four low positions asked, found {bounds:?}")));
     };
-    same(
-        "known ones",
-        [first, third, fourth],
-        [new, old, new].map(Bound::At),
-    )?;
-    check(
-        !matches!(none, Bound::At(_)),
-        "an unknown one has a position",
-    )?;
-    same(
-        "an empty question",
-        scene.source.low(&[]).await?,
-        Vec::new(),
-    )?;
+    same("known ones", [first, third, fourth], [new, old, new].map(Bound::At))?;
+    check(!matches!(none, Bound::At(_)), "an unknown one has a position")?;
+    same("an empty question", scene.source.low(&[]).await?, Vec::new())?;
     Ok(Outcome::Passed)
 }
 
@@ -170,19 +138,13 @@ pub(super) async fn a_purged_range_reads_empty_and_low_says_so(
     same("low", scene.low(&instance()).await?, third)?;
     let gone = scene.read(&instance(), range(first, second)?).await?;
     same("a purged range", gone, Vec::new())?;
-    let asked = [
-        (instance(), range(first, second)?),
-        (instance(), range(third, third)?),
-    ];
+    let asked = [(instance(), range(first, second)?), (instance(), range(third, third)?)];
     let news = scene.source.has_changes(&asked).await?;
     same("which ranges have changes", news, vec![false, true])?;
     let after = scene.read(&instance(), range(third, last)?).await?;
     same("what was not purged", &after, &kept)?;
     let start = scene.find(&instance()).await?.start;
-    check(
-        start <= first,
-        "the start of an instance moves with cleanup",
-    )?;
+    check(start <= first, "the start of an instance moves with cleanup")?;
     Ok(Outcome::Passed)
 }
 
@@ -193,11 +155,7 @@ pub(super) async fn low_moves_before_rows_go(harness: &dyn SourceHarness) -> Cas
     let (scene, [_, second, third, last]) = four(harness).await?;
     let kept = scene.read(&instance(), range(third, last)?).await?;
     harness.move_low(&instance(), third).await?;
-    same(
-        "low before the rows are gone",
-        scene.low(&instance()).await?,
-        third,
-    )?;
+    same("low before the rows are gone", scene.low(&instance()).await?, third)?;
     let between = scene.read(&instance(), range(second, last)?).await?;
     check(between.ends_with(&kept), "rows at or after low are missing")?;
     harness.delete_purged().await?;
@@ -214,10 +172,7 @@ pub(super) async fn a_commit_has_a_time_and_its_neighbours_have_none(
     let all = scene.all().await?;
     for change in &all {
         let time = scene.source.commit_time(change.commit).await?;
-        check(
-            time.is_some(),
-            format!("commit {} has no time", change.commit),
-        )?;
+        check(time.is_some(), format!("commit {} has no time", change.commit))?;
         same("the time of a commit and of its rows", change.time, time)?;
         let next = scene.source.commit_time(change.commit.increment()).await?;
         same("the time of what is no commit", next, None)?;
@@ -230,18 +185,10 @@ pub(super) async fn a_position_of_another_width_is_refused(
 ) -> CaseResult {
     let scene = Scene::open(harness).await?;
     let width = usize::from(scene.source.capabilities().position_width);
-    let other = if width == Position::WIDTH_MAX {
-        width - 1
-    } else {
-        width + 1
-    };
+    let other = if width == Position::WIDTH_MAX { width - 1 } else { width + 1 };
     let foreign = Position::new(Epoch::default(), &vec![1; other])?;
     let result = scene.source.commit_time(foreign).await;
-    refused(
-        "a position of another kind of source",
-        result,
-        ErrorKind::InvalidData,
-    )?;
+    refused("a position of another kind of source", result, ErrorKind::InvalidData)?;
     Ok(Outcome::Passed)
 }
 
@@ -257,9 +204,7 @@ pub(super) async fn the_nth_commit_is_counted_over_the_database(
     for id in 1..=3 {
         scene.commit(&[insert(id, "n")]).await?;
         let fee = vec![Cell::Int(id), Cell::text("fee"), Cell::Null];
-        scene
-            .commit(&[Statement::Insert(fees.clone(), fee)])
-            .await?;
+        scene.commit(&[Statement::Insert(fees.clone(), fee)]).await?;
     }
     let entries = entries(&scene, before).await?;
     let high = scene.high().await?;
@@ -268,10 +213,7 @@ pub(super) async fn the_nth_commit_is_counted_over_the_database(
     let fees = scene.request(request(&other, columns(), news)).await?;
     made.extend(commits(&fees));
     for commit in &made {
-        check(
-            entries.contains(commit),
-            format!("commit {commit} was not counted"),
-        )?;
+        check(entries.contains(commit), format!("commit {commit} was not counted"))?;
     }
     check(entries.len() >= 6, "six commits were made")?;
     for (count, entry) in (1..).zip(&entries) {
@@ -279,11 +221,7 @@ pub(super) async fn the_nth_commit_is_counted_over_the_database(
         same("the n-th commit", found, Some(*entry))?;
     }
     let last = entries.last().copied();
-    same(
-        "the last one for too large a count",
-        nth(&scene, before, MANY).await?,
-        last,
-    )?;
+    same("the last one for too large a count", nth(&scene, before, MANY).await?, last)?;
     same("the last one and high", last, Some(high))?;
     same("none behind the last", nth(&scene, high, 1).await?, None)?;
     Ok(Outcome::Passed)
@@ -298,11 +236,7 @@ pub(super) async fn the_nth_commit_counts_idle_entries(harness: &dyn SourceHarne
     harness.idle().await?;
     let idle = scene.high().await?;
     check(idle > before, "high stayed behind an idle entry")?;
-    same(
-        "the entry after the last commit",
-        nth(&scene, before, 1).await?,
-        Some(idle),
-    )?;
+    same("the entry after the last commit", nth(&scene, before, 1).await?, Some(idle))?;
     let time = scene.source.commit_time(idle).await?;
     check(time.is_some(), "an idle entry has no time")?;
     let rows = scene.read(&instance(), range(idle, idle)?).await?;
@@ -329,19 +263,12 @@ pub(super) async fn the_position_at_a_moment_is_the_latest_and_never_after(
         same("the position between two commits", found, Some(commit))?;
         let found = scene.source.position_at(time).await?;
         check(found <= Some(commit), "a position after the moment")?;
-        let early = scene
-            .source
-            .position_at(time.plus_micros(-1_000_000))
-            .await?;
+        let early = scene.source.position_at(time.plus_micros(-1_000_000)).await?;
         check(early < Some(commit), "a commit that came after the moment")?;
     }
     let far = first.unwrap_or(Timestamp::from_micros(0));
     let day = far.plus_micros(-86_400_000_000);
-    same(
-        "the position a day before",
-        scene.source.position_at(day).await?,
-        None,
-    )?;
+    same("the position a day before", scene.source.position_at(day).await?, None)?;
     Ok(Outcome::Passed)
 }
 
@@ -357,10 +284,7 @@ pub(super) async fn times_never_go_back_in_log_order(harness: &dyn SourceHarness
     let mut last = None;
     for change in &all {
         check(change.time.is_some(), "a change has no time")?;
-        check(
-            change.time >= last,
-            format!("time went back at {}", change.commit),
-        )?;
+        check(change.time >= last, format!("time went back at {}", change.commit))?;
         last = change.time;
     }
     Ok(Outcome::Passed)
@@ -374,19 +298,13 @@ pub(super) async fn times_are_never_before_the_time_known_before(
     let all = scene.all().await?;
     let known = all.last().and_then(|change| change.time);
     let known = known.map(|time| time.plus_micros(1_800_000_000));
-    let mut asked = request(
-        &instance(),
-        columns(),
-        range(scene.low(&instance()).await?, scene.high().await?)?,
-    );
+    let mut asked =
+        request(&instance(), columns(), range(scene.low(&instance()).await?, scene.high().await?)?);
     asked.time_before = known;
     let read = scene.request(asked).await?;
     same("changes", read.len(), all.len())?;
     for change in &read {
-        check(
-            change.time >= known,
-            "a time is before the one known before",
-        )?;
+        check(change.time >= known, "a time is before the one known before")?;
     }
     Ok(Outcome::Passed)
 }
@@ -406,9 +324,8 @@ async fn four(harness: &dyn SourceHarness) -> Result<(Scene<'_>, [Position; 4]),
     }
     let news = range(before.increment(), scene.high().await?)?;
     let at = commits(&scene.read(&instance(), news).await?);
-    let at = at
-        .try_into()
-        .map_err(|at| Failure::new(format!("four commits expected, found {at:?}")))?;
+    let at =
+        at.try_into().map_err(|at| Failure::new(format!("four commits expected, found {at:?}")))?;
     Ok((scene, at))
 }
 

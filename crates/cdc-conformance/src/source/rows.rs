@@ -22,13 +22,7 @@ type Cells = BTreeMap<String, Cell>;
 
 pub(super) async fn rows_are_what_the_table_holds_now(harness: &dyn SourceHarness) -> CaseResult {
     let scene = Scene::open(harness).await?;
-    let many = [
-        insert(1, "a"),
-        insert(2, "b"),
-        rename(1, "c"),
-        delete(2),
-        insert(-7, "d"),
-    ];
+    let many = [insert(1, "a"), insert(2, "b"), rename(1, "c"), delete(2), insert(-7, "d")];
     // Rows do not wait for capture.
     harness.transact(&many).await?;
     let all = Keyed::new(&scene, orders(), columns(), &["id"]);
@@ -55,24 +49,15 @@ pub(super) async fn rows_hold_computed_values_and_large_objects(
     let table = TableName::new("dbo", "notes");
     let columns = vec![
         Column::new("id", 1, SqlType::Int, false),
-        Column {
-            computed: true,
-            ..Column::new("twice", 2, SqlType::Int, true)
-        },
+        Column { computed: true, ..Column::new("twice", 2, SqlType::Int, true) },
         Column::new("body", 3, SqlType::NVarChar(Length::Max), true),
     ];
     harness.create_table(&table, &columns, &["id"]).await?;
     let row = vec![Cell::Int(21), Cell::text("body")];
-    harness
-        .transact(&[Statement::Insert(table.clone(), row)])
-        .await?;
+    harness.transact(&[Statement::Insert(table.clone(), row)]).await?;
     let notes = Keyed::new(&scene, table, columns, &["id"]);
     let read = notes.read(KeyRange::default(), 10).await?;
-    let expected = [
-        ("id", Cell::Int(21)),
-        ("twice", Cell::Int(42)),
-        ("body", Cell::text("body")),
-    ];
+    let expected = [("id", Cell::Int(21)), ("twice", Cell::Int(42)), ("body", Cell::text("body"))];
     let expected: Cells = expected.map(|(name, cell)| (name.to_owned(), cell)).into();
     same("the row", read, vec![expected])?;
     Ok(Outcome::Passed)
@@ -92,11 +77,7 @@ pub(super) async fn a_record_batch_has_at_most_the_rows_asked(
     let mut turned = columns();
     turned.reverse();
     let other = Keyed::new(&scene, orders(), turned, &[]);
-    same(
-        "columns in another order",
-        other.read(KeyRange::default(), 5).await?,
-        whole,
-    )?;
+    same("columns in another order", other.read(KeyRange::default(), 5).await?, whole)?;
     Ok(Outcome::Passed)
 }
 
@@ -104,11 +85,7 @@ pub(super) async fn an_empty_table_has_no_key_extent(harness: &dyn SourceHarness
     let scene = Scene::bare(harness).await?;
     let all = Keyed::new(&scene, orders(), columns(), &["id"]);
     same("the extent", all.extent().await?, None)?;
-    same(
-        "the rows",
-        all.read(KeyRange::default(), 10).await?,
-        Vec::new(),
-    )?;
+    same("the rows", all.read(KeyRange::default(), 10).await?, Vec::new())?;
     same("the count", all.count(&KeyRange::default()).await?, 0)?;
     same("a bound", all.bound(&KeyRange::default(), 1).await?, None)?;
     Ok(Outcome::Passed)
@@ -153,12 +130,7 @@ pub(super) async fn ranges_over_a_composite_key_tile_the_table(
     for shop in ["b", "a", "c"] {
         for day in [-1, 0, 1] {
             for line in [2, -1, 1] {
-                let row = [
-                    Cell::text(shop),
-                    Cell::Date(day),
-                    Cell::Int(line),
-                    Cell::Int(9),
-                ];
+                let row = [Cell::text(shop), Cell::Date(day), Cell::Int(line), Cell::Int(9)];
                 rows.push(Statement::Insert(table.clone(), row.to_vec()));
             }
         }
@@ -177,28 +149,16 @@ pub(super) async fn ranges_over_a_composite_key_tile_the_table(
 pub(super) async fn null_sorts_first_in_a_range(harness: &dyn SourceHarness) -> CaseResult {
     let scene = Scene::open(harness).await?;
     let table = TableName::new("dbo", "heap");
-    let columns = vec![
-        Column::new("grp", 1, SqlType::Int, true),
-        Column::new("n", 2, SqlType::Int, true),
-    ];
+    let columns =
+        vec![Column::new("grp", 1, SqlType::Int, true), Column::new("n", 2, SqlType::Int, true)];
     harness.create_table(&table, &columns, &[]).await?;
-    let groups = [
-        Cell::Int(-5),
-        Cell::Null,
-        Cell::Int(0),
-        Cell::Null,
-        Cell::Int(3),
-    ];
+    let groups = [Cell::Int(-5), Cell::Null, Cell::Int(0), Cell::Null, Cell::Int(3)];
     let row = |(n, grp)| Statement::Insert(table.clone(), vec![grp, Cell::Int(n)]);
     let rows: Vec<_> = (0..).zip(groups).map(row).collect();
     harness.transact(&rows).await?;
     let heap = Keyed::new(&scene, table.clone(), columns, &["grp"]);
     let extent = heap.extent().await?;
-    same(
-        "the extent",
-        extent,
-        Some((vec![Cell::Null], vec![Cell::Int(3)])),
-    )?;
+    same("the extent", extent, Some((vec![Cell::Null], vec![Cell::Int(3)])))?;
     let from = |cell| heap.key(&[cell]).map(Some);
     for (from, to, rows) in [
         (None, from(Cell::Int(-5))?, 2),
@@ -245,27 +205,13 @@ pub(super) async fn a_bound_leaves_that_many_rows_below(harness: &dyn SourceHarn
     let all = Keyed::new(&scene, orders(), columns(), &["id"]);
     let open = KeyRange::default();
     for (rows, id) in [(1, 20), (4, 50)] {
-        same(
-            "a bound",
-            all.bound(&open, rows).await?,
-            Some(vec![Cell::Int(id)]),
-        )?;
+        same("a bound", all.bound(&open, rows).await?, Some(vec![Cell::Int(id)]))?;
     }
     same("no bound at the end", all.bound(&open, 5).await?, None)?;
-    same(
-        "no bound behind the end",
-        all.bound(&open, u64::MAX).await?,
-        None,
-    )?;
-    let inner = KeyRange {
-        from: Some(all.key(&[Cell::Int(20)])?),
-        to: Some(all.key(&[Cell::Int(50)])?),
-    };
-    same(
-        "a bound of a range",
-        all.bound(&inner, 2).await?,
-        Some(vec![Cell::Int(40)]),
-    )?;
+    same("no bound behind the end", all.bound(&open, u64::MAX).await?, None)?;
+    let inner =
+        KeyRange { from: Some(all.key(&[Cell::Int(20)])?), to: Some(all.key(&[Cell::Int(50)])?) };
+    same("a bound of a range", all.bound(&inner, 2).await?, Some(vec![Cell::Int(40)]))?;
     same("none inside a range", all.bound(&inner, 3).await?, None)?;
     Ok(Outcome::Passed)
 }
@@ -285,11 +231,7 @@ pub(super) async fn an_unknown_table_or_key_is_refused(harness: &dyn SourceHarne
     let error = refused("an unknown key column", result, ErrorKind::Config)?;
     names(&error, "no_such_column")?;
     let result = scene.source.key_bound(&orders(), &key, &open, 1).await;
-    refused(
-        "a bound of an unknown key column",
-        result,
-        ErrorKind::Config,
-    )?;
+    refused("a bound of an unknown key column", result, ErrorKind::Config)?;
     Ok(Outcome::Passed)
 }
 
@@ -345,11 +287,7 @@ impl Keyed {
         };
         let mut rows = Vec::new();
         for batch in scene::whole(self.source.rows(request).await?).await? {
-            same(
-                "the schema of rows",
-                batch.schema().fields(),
-                schema.fields(),
-            )?;
+            same("the schema of rows", batch.schema().fields(), schema.fields())?;
             check(
                 batch.num_rows() <= batch_rows,
                 format!("{} rows in a batch of {batch_rows}", batch.num_rows()),
@@ -360,11 +298,7 @@ impl Keyed {
             let names = self.columns.iter().map(|column| &column.name);
             let mut names: Vec<_> = names.collect();
             names.sort();
-            names
-                .into_iter()
-                .rev()
-                .map(|name| cells.get(name).cloned())
-                .collect()
+            names.into_iter().rev().map(|name| cells.get(name).cloned()).collect()
         };
         rows.sort_by_key(place);
         Ok(rows)
@@ -375,10 +309,7 @@ impl Keyed {
     }
 
     async fn bound(&self, range: &KeyRange, rows: u64) -> Result<Option<Vec<Cell>>, Failure> {
-        let bound = self
-            .source
-            .key_bound(&self.table, &self.key, range, rows)
-            .await?;
+        let bound = self.source.key_bound(&self.table, &self.key, range, rows).await?;
         bound.as_ref().map(|key| self.values(key)).transpose()
     }
 
@@ -393,11 +324,7 @@ impl Keyed {
     fn values(&self, key: &KeyTuple) -> Result<Vec<Cell>, Failure> {
         same("rows of a key", key.0.num_rows(), 1)?;
         let schema = key.0.schema();
-        let names: Vec<_> = schema
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect();
+        let names: Vec<_> = schema.fields().iter().map(|field| field.name().clone()).collect();
         same("columns of a key", &names, &self.key)?;
         let columns = key.0.columns().iter();
         columns.map(|column| Cell::of(column.as_ref(), 0)).collect()
@@ -409,31 +336,14 @@ impl Keyed {
         let mut from = None;
         let mut read = Vec::new();
         for _ in 0..=whole.len() {
-            let rest = KeyRange {
-                from: from.clone(),
-                to: None,
-            };
-            let bound = self
-                .source
-                .key_bound(&self.table, &self.key, &rest, rows)
-                .await?;
-            let piece = KeyRange {
-                from,
-                to: bound.clone(),
-            };
+            let rest = KeyRange { from: from.clone(), to: None };
+            let bound = self.source.key_bound(&self.table, &self.key, &rest, rows).await?;
+            let piece = KeyRange { from, to: bound.clone() };
             let count = self.count(&piece).await?;
             let some = self.read(piece, 1000).await?;
-            same(
-                "rows counted and read",
-                u64::try_from(some.len()).ok(),
-                Some(count),
-            )?;
+            same("rows counted and read", u64::try_from(some.len()).ok(), Some(count))?;
             check(
-                if bound.is_some() {
-                    count == rows
-                } else {
-                    (1..=rows).contains(&count)
-                },
+                if bound.is_some() { count == rows } else { (1..=rows).contains(&count) },
                 format!("a range of {rows} rows has {count}"),
             )?;
             read.extend(some);

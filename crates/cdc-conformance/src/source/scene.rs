@@ -56,10 +56,7 @@ pub(super) fn instance() -> InstanceName {
 
 /// Its columns.
 pub(super) fn columns() -> Vec<Column> {
-    let amount = SqlType::Decimal {
-        precision: 12,
-        scale: 2,
-    };
+    let amount = SqlType::Decimal { precision: 12, scale: 2 };
     vec![
         Column::new("id", 1, SqlType::Int, false),
         Column::new("Name", 2, SqlType::NVarChar(Length::Limited(40)), true),
@@ -71,11 +68,7 @@ pub(super) fn columns() -> Vec<Column> {
 pub(super) fn insert(id: i64, name: &str) -> Statement {
     Statement::Insert(
         orders(),
-        vec![
-            Cell::Int(id),
-            Cell::text(name),
-            Cell::Decimal(i128::from(id), 2),
-        ],
+        vec![Cell::Int(id), Cell::text(name), Cell::Decimal(i128::from(id), 2)],
     )
 }
 
@@ -127,9 +120,7 @@ impl<'a> Scene<'a> {
         let bounds = self.source.low(std::slice::from_ref(instance)).await?;
         match bounds.as_slice() {
             [bound] => position("low", *bound),
-            other => Err(Failure::new(format!(
-                "one low position asked, found {other:?}"
-            ))),
+            other => Err(Failure::new(format!("one low position asked, found {other:?}"))),
         }
     }
 
@@ -172,26 +163,14 @@ impl<'a> Scene<'a> {
         let mut all = Vec::new();
         while let Some(batch) = stream.next().await {
             let batch = batch?;
-            same(
-                "the schema of changes",
-                batch.schema().fields(),
-                schema.fields(),
-            )?;
+            same("the schema of changes", batch.schema().fields(), schema.fields())?;
             check(
                 batch.num_rows() <= rows_max.saturating_add(1),
                 format!("{} rows in a batch of {rows_max}", batch.num_rows()),
             )?;
             let some = changes(&batch, epoch)?;
-            let pairs = |code: i32| {
-                some.iter()
-                    .filter(|change| change.operation == code)
-                    .count()
-            };
-            same(
-                "after images beside their before images",
-                pairs(4),
-                pairs(3),
-            )?;
+            let pairs = |code: i32| some.iter().filter(|change| change.operation == code).count();
+            same("after images beside their before images", pairs(4), pairs(3))?;
             if rows_max > 1 && some.len() > rows_max {
                 let last = some.last().map(|change| change.operation);
                 same("the row that exceeds a batch", last, Some(4))?;

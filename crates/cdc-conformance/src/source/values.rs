@@ -30,31 +30,13 @@ pub(super) async fn numbers_round_trip(harness: &dyn SourceHarness) -> CaseResul
     let money = [i64::MIN, -1, 0, i64::MAX].map(|n| Cell::Decimal(n.into(), 4));
     let small = [-2_147_483_648, 0, 2_147_483_647].map(|n| Cell::Decimal(n, 4));
     let samples = vec![
-        (
-            "c_bit",
-            SqlType::Bit,
-            vec![Cell::Bool(false), Cell::Bool(true)],
-        ),
-        (
-            "c_tinyint",
-            SqlType::TinyInt,
-            [0, 1, 255].map(Cell::Int).to_vec(),
-        ),
+        ("c_bit", SqlType::Bit, vec![Cell::Bool(false), Cell::Bool(true)]),
+        ("c_tinyint", SqlType::TinyInt, [0, 1, 255].map(Cell::Int).to_vec()),
         ("c_smallint", SqlType::SmallInt, ints(-32_768, 32_767)),
         ("c_int", SqlType::Int, ints(-2_147_483_648, 2_147_483_647)),
         ("c_bigint", SqlType::BigInt, ints(i64::MIN, i64::MAX)),
-        (
-            "c_real",
-            SqlType::Real,
-            [f32::MIN, 0.1, f32::MAX].map(Cell::real).to_vec(),
-        ),
-        (
-            "c_float",
-            SqlType::Float,
-            [f64::MIN, 0.1, 1.0 / 3.0, f64::MAX]
-                .map(Cell::float)
-                .to_vec(),
-        ),
+        ("c_real", SqlType::Real, [f32::MIN, 0.1, f32::MAX].map(Cell::real).to_vec()),
+        ("c_float", SqlType::Float, [f64::MIN, 0.1, 1.0 / 3.0, f64::MAX].map(Cell::float).to_vec()),
         ("c_d9_2", decimal(9, 2), digits(9, 2)),
         ("c_d38_0", decimal(38, 0), digits(38, 0)),
         ("c_d38_38", decimal(38, 38), digits(38, 38)),
@@ -76,51 +58,19 @@ pub(super) async fn dates_and_times_round_trip(harness: &dyn SourceHarness) -> C
     let times = ["00:00:00.0000000", "23:59:59.9999999", "12:34:56.7000000"];
     let samples = vec![
         ("c_date", SqlType::Date, dates.map(Cell::Date).to_vec()),
-        (
-            "c_datetime",
-            SqlType::DateTime,
-            ticks.map(Cell::Wall).to_vec(),
-        ),
-        (
-            "c_small",
-            SqlType::SmallDateTime,
-            minutes.map(Cell::Wall).to_vec(),
-        ),
-        (
-            "c_datetime2",
-            SqlType::DateTime2 { scale: 7 },
-            moments.map(Cell::Wall).to_vec(),
-        ),
-        (
-            "c_seconds",
-            SqlType::DateTime2 { scale: 0 },
-            seconds.map(Cell::Wall).to_vec(),
-        ),
+        ("c_datetime", SqlType::DateTime, ticks.map(Cell::Wall).to_vec()),
+        ("c_small", SqlType::SmallDateTime, minutes.map(Cell::Wall).to_vec()),
+        ("c_datetime2", SqlType::DateTime2 { scale: 7 }, moments.map(Cell::Wall).to_vec()),
+        ("c_seconds", SqlType::DateTime2 { scale: 0 }, seconds.map(Cell::Wall).to_vec()),
         ("c_offset", offset, moments.map(Cell::Instant).to_vec()),
-        (
-            "c_time",
-            SqlType::Time { scale: 7 },
-            times.map(Cell::text).to_vec(),
-        ),
-        (
-            "c_time0",
-            SqlType::Time { scale: 0 },
-            vec![Cell::text("23:59:59")],
-        ),
+        ("c_time", SqlType::Time { scale: 7 }, times.map(Cell::text).to_vec()),
+        ("c_time0", SqlType::Time { scale: 0 }, vec![Cell::text("23:59:59")]),
     ];
     round_trip(harness, samples).await
 }
 
 pub(super) async fn text_and_bytes_round_trip(harness: &dyn SourceHarness) -> CaseResult {
-    let wide = [
-        "",
-        " ",
-        "NULL",
-        "a'b\"c",
-        "Ελληνικά 数量",
-        "\u{1F600}",
-        "line\r\nline\ttab",
-    ];
+    let wide = ["", " ", "NULL", "a'b\"c", "Ελληνικά 数量", "\u{1F600}", "line\r\nline\ttab"];
     let wide = wide.map(Cell::text).to_vec();
     let narrow = ["", " ", "NULL", "a'b\"c;--"].map(Cell::text).to_vec();
     let bytes = [vec![], vec![0], vec![0, 0xff, 0x80], b"text".to_vec()];
@@ -133,28 +83,16 @@ pub(super) async fn text_and_bytes_round_trip(harness: &dyn SourceHarness) -> Ca
     let samples = vec![
         ("c_char", SqlType::Char(4), vec![Cell::text("ab  ")]),
         ("c_varchar", SqlType::VarChar(limited), narrow.clone()),
-        (
-            "c_varcharmax",
-            SqlType::VarChar(Length::Max),
-            narrow.clone(),
-        ),
+        ("c_varcharmax", SqlType::VarChar(Length::Max), narrow.clone()),
         ("c_nchar", SqlType::NChar(3), vec![Cell::text("ä  ")]),
         ("c_nvarchar", SqlType::NVarChar(limited), wide.clone()),
         ("c_nvarcharmax", SqlType::NVarChar(Length::Max), max),
         ("c_text", SqlType::Text, narrow),
         ("c_ntext", SqlType::NText, wide),
         ("c_guid", SqlType::UniqueIdentifier, vec![id]),
-        (
-            "c_binary",
-            SqlType::Binary(3),
-            vec![Cell::Bytes(vec![1, 0, 0])],
-        ),
+        ("c_binary", SqlType::Binary(3), vec![Cell::Bytes(vec![1, 0, 0])]),
         ("c_varbinary", SqlType::VarBinary(limited), bytes.clone()),
-        (
-            "c_varbinarymax",
-            SqlType::VarBinary(Length::Max),
-            bytes.clone(),
-        ),
+        ("c_varbinarymax", SqlType::VarBinary(Length::Max), bytes.clone()),
         ("c_image", SqlType::Image, bytes),
     ];
     round_trip(harness, samples).await
@@ -173,12 +111,7 @@ async fn round_trip(harness: &dyn SourceHarness, samples: Vec<Sample>) -> CaseRe
     harness.capture().await?;
     let before = scene.high().await?;
 
-    let rows = samples
-        .iter()
-        .map(|sample| sample.2.len())
-        .max()
-        .unwrap_or(0)
-        + 1;
+    let rows = samples.iter().map(|sample| sample.2.len()).max().unwrap_or(0) + 1;
     let mut expected = Vec::new();
     let mut statements = Vec::new();
     for (at, id) in (0..rows).zip(1..) {
@@ -191,20 +124,13 @@ async fn round_trip(harness: &dyn SourceHarness, samples: Vec<Sample>) -> CaseRe
     }
     let high = scene.commit(&statements).await?;
     let news = range(before.increment(), high)?;
-    let changes = scene
-        .request(request(&instance, columns.clone(), news))
-        .await?;
+    let changes = scene.request(request(&instance, columns.clone(), news)).await?;
     same("changes", changes.len(), expected.len())?;
     for (change, expected) in changes.iter().zip(&expected) {
         same("a change", &change.cells, expected)?;
     }
-    let all = RowRequest {
-        table,
-        columns,
-        key: Vec::new(),
-        range: KeyRange::default(),
-        batch_rows: 3,
-    };
+    let all =
+        RowRequest { table, columns, key: Vec::new(), range: KeyRange::default(), batch_rows: 3 };
     let mut read = Vec::new();
     for batch in scene::whole(scene.source.rows(all).await?).await? {
         read.extend(scene::cells(&batch, 0)?);

@@ -11,7 +11,6 @@ use crate::time::Timestamp;
 /// # Contract
 /// `now` may jump in either direction, as any wall clock does: durations taken from it are
 /// figures to report, never a reason to skip data.
-#[cfg_attr(test, mockall::automock)]
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Timestamp;

@@ -30,26 +30,14 @@ impl ShutdownHandle {
     pub fn new() -> (Self, Shutdown) {
         let (sender, receiver) = oneshot::channel();
         let asked = Arc::new(AtomicBool::new(false));
-        let handle = Self {
-            asked: Arc::clone(&asked),
-            sender: Mutex::new(Some(sender)),
-        };
-        (
-            handle,
-            Shutdown {
-                asked,
-                receiver: receiver.shared(),
-            },
-        )
+        let handle = Self { asked: Arc::clone(&asked), sender: Mutex::new(Some(sender)) };
+        (handle, Shutdown { asked, receiver: receiver.shared() })
     }
 
     /// Asks to stop. The batch in hand is finished or discarded, never left half.
     pub fn request(&self) {
         self.asked.store(true, Ordering::SeqCst);
-        self.sender
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
@@ -60,10 +48,7 @@ impl Shutdown {
         let (sender, receiver) = oneshot::channel();
         // Forgotten on purpose: a dropped sender would read as a request.
         std::mem::forget(sender);
-        Self {
-            asked: Arc::new(AtomicBool::new(false)),
-            receiver: receiver.shared(),
-        }
+        Self { asked: Arc::new(AtomicBool::new(false)), receiver: receiver.shared() }
     }
 
     /// True once the stop was asked for.

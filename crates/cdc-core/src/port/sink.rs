@@ -27,11 +27,7 @@ impl SinkCapabilities {
     /// The least: a history without evolution and without verdicts.
     #[must_use]
     pub const fn least() -> Self {
-        Self {
-            add_columns: false,
-            keeps_history: true,
-            stores_verdict: false,
-        }
+        Self { add_columns: false, keeps_history: true, stores_verdict: false }
     }
 
     /// With columns that can be added.

@@ -45,10 +45,7 @@ impl SourceCapabilities {
     /// Capabilities of a source whose positions have `position_width` bytes.
     #[must_use]
     pub const fn new(position_width: u8, command_ids: bool) -> Self {
-        Self {
-            position_width,
-            command_ids,
-        }
+        Self { position_width, command_ids }
     }
 }
 

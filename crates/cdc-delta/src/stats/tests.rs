@@ -60,9 +60,8 @@ fn float_cmp(float: f64, value: i128, scale: i8) -> Ordering {
 }
 
 fn decimals() -> impl Strategy<Value = (u8, i8, Vec<Option<i128>>)> {
-    (1u8..=38)
-        .prop_flat_map(|precision| (Just(precision), 0..=precision))
-        .prop_flat_map(|(precision, scale)| {
+    (1u8..=38).prop_flat_map(|precision| (Just(precision), 0..=precision)).prop_flat_map(
+        |(precision, scale)| {
             let limit = 10i128.pow(u32::from(precision));
             let value = prop_oneof![
                 (1 - limit)..limit,
@@ -75,7 +74,8 @@ fn decimals() -> impl Strategy<Value = (u8, i8, Vec<Option<i128>>)> {
                 Just(i8::try_from(scale).unwrap()),
                 prop::collection::vec(prop::option::of(value), 1..20),
             )
-        })
+        },
+    )
 }
 
 proptest! {
@@ -196,10 +196,7 @@ proptest! {
 fn what_json_cannot_say_is_left_out() {
     let floats = |values: &[f64]| bounds(Arc::new(Float64Array::from(values.to_vec())));
     assert_eq!(floats(&[1.0, f64::NAN]), (None, None));
-    assert_eq!(
-        floats(&[f64::NEG_INFINITY, 1.5]),
-        (None, Some("1.5".into()))
-    );
+    assert_eq!(floats(&[f64::NEG_INFINITY, 1.5]), (None, Some("1.5".into())));
     assert_eq!(floats(&[f64::INFINITY, 1.5]), (Some("1.5".into()), None));
     assert_eq!(floats(&[0.0]), (Some("-0.0".into()), Some("0.0".into())));
     let nothing = bounds(Arc::new(Int64Array::from(vec![None, None])));
@@ -214,13 +211,7 @@ fn what_json_cannot_say_is_left_out() {
 fn a_cut_text_is_raised_past_the_surrogates_and_left_out_at_the_end() {
     let texts = |text: String| bounds(Arc::new(StringArray::from(vec![text]))).1;
     let long = |last: char| format!("{}{last}x", "a".repeat(31));
-    assert_eq!(
-        texts(long('\u{d7ff}')),
-        Some(format!("\"{}\u{e000}\"", "a".repeat(31)))
-    );
-    assert_eq!(
-        texts(long(char::MAX)),
-        Some(format!("\"{}b\"", "a".repeat(30)))
-    );
+    assert_eq!(texts(long('\u{d7ff}')), Some(format!("\"{}\u{e000}\"", "a".repeat(31))));
+    assert_eq!(texts(long(char::MAX)), Some(format!("\"{}b\"", "a".repeat(30))));
     assert_eq!(texts(char::MAX.to_string().repeat(33)), None);
 }

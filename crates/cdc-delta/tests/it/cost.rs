@@ -32,19 +32,13 @@ fn the_cost_of_a_commit_does_not_grow_with_the_history() {
     // Two data files and two files of the log, for bronze and facts each one.
     let usual = costs.iter().filter(|(requests, _)| *requests == 4).count();
     assert!(usual >= 175, "{costs:?}");
-    let plain: Vec<_> = costs
-        .iter()
-        .filter(|(requests, _)| *requests == 4)
-        .collect();
+    let plain: Vec<_> = costs.iter().filter(|(requests, _)| *requests == 4).collect();
     let (least, most) = (plain[0].1, plain[plain.len() - 1].1);
     assert!(most < least + least / 20, "{least} -> {most} bytes");
     // A checkpoint reads the log since the last one, in both tables.
     let greatest = |part: &[(u64, u64)]| part.iter().map(|cost| cost.0).max().unwrap();
     let (first, second) = (greatest(&costs[..100]), greatest(&costs[100..]));
-    assert!(
-        second <= first && first <= 2 * (20 + 20),
-        "{first} -> {second} requests"
-    );
+    assert!(second <= first && first <= 2 * (20 + 20), "{first} -> {second} requests");
 }
 
 #[test]
@@ -118,9 +112,7 @@ fn what_is_discarded_leaves_no_file() {
         let mut table = sink.attach(&spec).await.unwrap().table;
         let files = async || {
             let all: Vec<_> = store.list(None).try_collect().await.unwrap();
-            all.into_iter()
-                .filter(|meta| meta.location.as_ref().ends_with(".parquet"))
-                .count()
+            all.into_iter().filter(|meta| meta.location.as_ref().ends_with(".parquet")).count()
         };
         table.stage(rows(&spec, 1)).await.unwrap();
         table.stage(rows(&spec, 1)).await.unwrap();

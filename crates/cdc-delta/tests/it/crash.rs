@@ -32,8 +32,7 @@ async fn load(store: &Watched, seed: u64) -> Result<()> {
     }
     for sequence in done + 1..=BATCHES {
         if sequence >= 2 {
-            spec.columns
-                .push(Column::new("note", 3, SqlType::Int, true));
+            spec.columns.push(Column::new("note", 3, SqlType::Int, true));
             spec.columns.truncate(3);
             table.evolve(&spec.columns).await?;
         }
@@ -51,10 +50,7 @@ async fn load(store: &Watched, seed: u64) -> Result<()> {
 async fn publish(table: &mut dyn TableSink, sequence: u64) -> Result<()> {
     let verdict = Verdict {
         finalized_until: mark(sequence).commit_time,
-        end: Stamp {
-            position: mark(sequence).end,
-            commit_time: mark(sequence).commit_time,
-        },
+        end: Stamp { position: mark(sequence).end, commit_time: mark(sequence).commit_time },
     };
     assert_eq!(table.publish(verdict).await?, verdict);
     Ok(())
@@ -82,11 +78,7 @@ async fn check(store: &Watched, context: &str) {
     let events = [Cell::Null, Cell::Null, event];
     assert_eq!(cells(&facts, "event"), events, "{context}");
     let control = read(&store, &place("control")).await;
-    assert_eq!(
-        cells(&control, "table_name"),
-        [Cell::text("orders")],
-        "{context}"
-    );
+    assert_eq!(cells(&control, "table_name"), [Cell::text("orders")], "{context}");
     assert_eq!(cells(&control, "end_lsn"), [end], "{context}");
     let sink = open(&store, settings(), 99);
     let state = sink.inspect(&orders()).await.unwrap().unwrap();
@@ -102,11 +94,7 @@ fn requests(effects: bool) -> Vec<u64> {
         load(&store, 1).await.unwrap();
         check(&store, "without a fault").await;
     });
-    if effects {
-        store.effects()
-    } else {
-        (1..=store.requests()).collect()
-    }
+    if effects { store.effects() } else { (1..=store.requests()).collect() }
 }
 
 /// Loads with a fault at request `at`, again and again until done.
@@ -119,18 +107,8 @@ async fn with_fault(at: u64, fault: Fault) {
         match load(&store, seed).await {
             Ok(()) => break,
             Err(error) => {
-                assert_ne!(
-                    error.kind().retry(),
-                    Retry::Stop,
-                    "{context}: {}",
-                    error.report()
-                );
-                assert_ne!(
-                    error.kind(),
-                    ErrorKind::Conflict,
-                    "{context}: {}",
-                    error.report()
-                );
+                assert_ne!(error.kind().retry(), Retry::Stop, "{context}: {}", error.report());
+                assert_ne!(error.kind(), ErrorKind::Conflict, "{context}: {}", error.report());
                 if store.is_dead() {
                     store = store.process();
                 }

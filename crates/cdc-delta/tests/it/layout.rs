@@ -50,10 +50,7 @@ fn the_tables_have_their_columns_in_order_with_comments() {
                 .count();
             assert_eq!(commented, own, "{dir}");
             let metadata = snapshot.metadata();
-            assert!(
-                metadata.description().is_some_and(|text| !text.is_empty()),
-                "{dir}"
-            );
+            assert!(metadata.description().is_some_and(|text| !text.is_empty()), "{dir}");
             assert_eq!(metadata.configuration()["cdc.schema_version"], "1");
         }
         let metadata = snapshot.metadata().configuration().clone();
@@ -68,18 +65,11 @@ fn snapshot_and_chunk_rows_have_no_batch_number() {
     block_on(async {
         let store = store();
         let spec = orders();
-        let mut table = open(&store, settings(), 1)
-            .attach(&spec)
-            .await
-            .unwrap()
-            .table;
+        let mut table = open(&store, settings(), 1).attach(&spec).await.unwrap().table;
         let stamp = feed::stamp(WIDTH, 7).unwrap();
         let row = Feed::new(&spec.columns).insert(1, crate::support::order(1));
         table.stage(row.snapshot(stamp).unwrap()).await.unwrap();
-        table
-            .stage(row.chunk(stamp.position, stamp, 3).unwrap())
-            .await
-            .unwrap();
+        table.stage(row.chunk(stamp.position, stamp, 3).unwrap()).await.unwrap();
         table.stage(rows(&spec, 1)).await.unwrap();
         table.commit(commit(1)).await.unwrap();
         let bronze = place("bronze/orders");
@@ -106,17 +96,12 @@ fn odd_column_names_are_mapped_and_read_back() {
             .collect();
         let spec = TableSpec::new("odd", TableName::new("dbo", "odd"), columns, Vec::new());
         let mut spec = spec.unwrap();
-        let mut table = open(&store, settings(), 1)
-            .attach(&spec)
-            .await
-            .unwrap()
-            .table;
+        let mut table = open(&store, settings(), 1).attach(&spec).await.unwrap().table;
         let cells: Vec<_> = (1..=7).map(Cell::Int).collect();
         let batch = Feed::new(&spec.columns).insert(1, cells).changes().unwrap();
         table.stage(batch).await.unwrap();
         table.commit(commit(1)).await.unwrap();
-        spec.columns
-            .push(Column::new("late one", 8, SqlType::Int, true));
+        spec.columns.push(Column::new("late one", 8, SqlType::Int, true));
         table.evolve(&spec.columns).await.unwrap();
         let cells: Vec<_> = (1..=8).map(Cell::Int).collect();
         let batch = Feed::new(&spec.columns).insert(2, cells).changes().unwrap();
@@ -136,33 +121,14 @@ fn a_file_names_its_bounds_exactly() {
     block_on(async {
         let store = store();
         let columns = vec![
-            Column::new(
-                "d",
-                1,
-                SqlType::Decimal {
-                    precision: 38,
-                    scale: 2,
-                },
-                true,
-            ),
+            Column::new("d", 1, SqlType::Decimal { precision: 38, scale: 2 }, true),
             Column::new("w", 2, SqlType::DateTime2 { scale: 7 }, true),
             Column::new("o", 3, SqlType::DateTimeOffset { scale: 7 }, true),
             Column::new("n", 4, SqlType::VarChar(Length::Max), true),
         ];
         let spec = TableSpec::new("s", TableName::new("dbo", "s"), columns, Vec::new()).unwrap();
-        let mut table = open(&store, settings(), 1)
-            .attach(&spec)
-            .await
-            .unwrap()
-            .table;
-        let row = |d, t| {
-            vec![
-                Cell::Decimal(d, 2),
-                Cell::Wall(t),
-                Cell::Instant(t),
-                Cell::Null,
-            ]
-        };
+        let mut table = open(&store, settings(), 1).attach(&spec).await.unwrap().table;
+        let row = |d, t| vec![Cell::Decimal(d, 2), Cell::Wall(t), Cell::Instant(t), Cell::Null];
         let batch = Feed::new(&spec.columns)
             .insert(1, row(123_456_789_012_345_678, 1_001))
             .insert(1, row(5, 1_999));
@@ -170,9 +136,7 @@ fn a_file_names_its_bounds_exactly() {
         table.commit(commit(1)).await.unwrap();
         let path =
             object_store::path::Path::from("lake/bronze/s/_delta_log/00000000000000000001.json");
-        let log = object_store::ObjectStoreExt::get(store.as_ref(), &path)
-            .await
-            .unwrap();
+        let log = object_store::ObjectStoreExt::get(store.as_ref(), &path).await.unwrap();
         let log = log.bytes().await.unwrap();
         let add = log
             .split(|byte| *byte == b'\n')
@@ -201,18 +165,10 @@ fn facts_tell_what_a_batch_was() {
     block_on(async {
         let store = store();
         let spec = orders();
-        let mut table = open(&store, settings(), 1)
-            .attach(&spec)
-            .await
-            .unwrap()
-            .table;
+        let mut table = open(&store, settings(), 1).attach(&spec).await.unwrap().table;
         let batch = rows(&spec, 1);
         let mut commit = commit(1);
-        commit
-            .facts
-            .counts
-            .add(mark(1).epoch(), &batch.records)
-            .unwrap();
+        commit.facts.counts.add(mark(1).epoch(), &batch.records).unwrap();
         commit.facts.read_bytes = 1_500_000;
         commit.facts.read_seconds = 0.123_456;
         commit.facts.capture_lag_seconds = Some(2.0);

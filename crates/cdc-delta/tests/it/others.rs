@@ -52,14 +52,8 @@ fn a_commit_of_another_writer_in_between_is_tolerated() {
             let committed = table.commit(commit(sequence)).await.unwrap();
             assert_eq!(committed, Committed::Now);
         }
-        assert_eq!(
-            column(&store, &place("bronze/orders"), "id").await,
-            ints(1..=3)
-        );
-        assert_eq!(
-            column(&store, &place("facts"), "batch_id").await,
-            ints(1..=3)
-        );
+        assert_eq!(column(&store, &place("bronze/orders"), "id").await, ints(1..=3));
+        assert_eq!(column(&store, &place("facts"), "batch_id").await, ints(1..=3));
     });
 }
 
@@ -68,26 +62,15 @@ fn an_older_runner_is_fenced_and_writes_nothing() {
     block_on(async {
         let store = store();
         let spec = orders();
-        let mut older = open(&store, settings(), 1)
-            .attach(&spec)
-            .await
-            .unwrap()
-            .table;
+        let mut older = open(&store, settings(), 1).attach(&spec).await.unwrap().table;
         older.stage(rows(&spec, 1)).await.unwrap();
-        let mut newer = open(&store, settings(), 2)
-            .attach(&spec)
-            .await
-            .unwrap()
-            .table;
+        let mut newer = open(&store, settings(), 2).attach(&spec).await.unwrap().table;
         let error = older.commit(commit(1)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Fenced, "{}", error.report());
         assert!(read(&store, &place("bronze/orders")).await.is_empty());
         newer.stage(rows(&spec, 1)).await.unwrap();
         newer.commit(commit(1)).await.unwrap();
-        assert_eq!(
-            column(&store, &place("bronze/orders"), "id").await,
-            ints([1])
-        );
+        assert_eq!(column(&store, &place("bronze/orders"), "id").await, ints([1]));
     });
 }
 
@@ -126,10 +109,7 @@ fn the_mark_survives_checkpoints_and_the_removal_of_the_log() {
         let mut table = attached.table;
         table.stage(rows(&spec, 24)).await.unwrap();
         table.commit(commit(24)).await.unwrap();
-        assert_eq!(
-            column(&store, &place("bronze/orders"), "id").await,
-            ints(1..=24)
-        );
+        assert_eq!(column(&store, &place("bronze/orders"), "id").await, ints(1..=24));
     });
 }
 
@@ -163,9 +143,8 @@ fn tables_of_one_root_share_facts_and_control() {
         let facts = column(&store, &place("facts"), "target").await;
         assert_eq!(facts.len(), 12);
         let names = column(&store, &place("control"), "table_name").await;
-        let expected: Vec<_> = (0..4)
-            .map(|n| cdc_conformance::Cell::text(format!("orders_{n}")))
-            .collect();
+        let expected: Vec<_> =
+            (0..4).map(|n| cdc_conformance::Cell::text(format!("orders_{n}"))).collect();
         assert_eq!(names, expected);
     });
 }

@@ -17,10 +17,7 @@ use crate::support::{
 
 async fn objects(store: &Arc<dyn ObjectStore>) -> Vec<String> {
     let all: Vec<_> = store.list(None).try_collect().await.unwrap();
-    let mut names: Vec<_> = all
-        .into_iter()
-        .map(|meta| meta.location.to_string())
-        .collect();
+    let mut names: Vec<_> = all.into_iter().map(|meta| meta.location.to_string()).collect();
     names.sort();
     names
 }
@@ -100,11 +97,7 @@ fn the_copy_of_another_source_table_is_refused() {
         let before = objects(&store).await;
         let mut spec = orders();
         spec.source = TableName::new("sales", "orders");
-        let error = open(&store, settings(), 2)
-            .attach(&spec)
-            .await
-            .err()
-            .unwrap();
+        let error = open(&store, settings(), 2).attach(&spec).await.err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Config);
         assert_eq!(error.context("found"), Some("dbo.orders"));
         assert_eq!(objects(&store).await, before);
@@ -116,10 +109,7 @@ fn a_rewound_target_is_refused() {
     block_on(async {
         let store = filled().await;
         // Take the second batch out of bronze, as restoring an older copy does.
-        let newest = delta(&store, &place("bronze/orders"))
-            .await
-            .version()
-            .unwrap();
+        let newest = delta(&store, &place("bronze/orders")).await.version().unwrap();
         let file = format!("lake/bronze/orders/_delta_log/{newest:020}.json");
         store.delete(&Path::from(file)).await.unwrap();
         let error = refused(&store, ErrorKind::InvalidData).await;
@@ -164,22 +154,11 @@ fn a_root_below_a_file_is_refused_by_path() {
 fn a_setting_outside_its_range_is_refused_by_name() {
     let mut config = settings();
     config.checkpoint_interval = 0;
-    let error = DeltaSink::new(
-        config,
-        Arc::new(Ticking::default()),
-        Arc::new(Numbers::new(1)),
-    );
-    assert_eq!(
-        error.unwrap_err().context("setting"),
-        Some("checkpoint_interval")
-    );
+    let error = DeltaSink::new(config, Arc::new(Ticking::default()), Arc::new(Numbers::new(1)));
+    assert_eq!(error.unwrap_err().context("setting"), Some("checkpoint_interval"));
     let mut config = settings();
     config.facts_dir = "bronze".into();
-    let error = DeltaSink::new(
-        config,
-        Arc::new(Ticking::default()),
-        Arc::new(Numbers::new(1)),
-    );
+    let error = DeltaSink::new(config, Arc::new(Ticking::default()), Arc::new(Numbers::new(1)));
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Config);
 }
 
@@ -194,16 +173,8 @@ fn a_late_column_that_needs_mapping_is_refused_with_the_statement() {
         let error = table.evolve(&[odd]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SchemaChanged);
         assert_eq!(error.context("column"), Some("unit price"));
-        assert!(
-            error.advice().starts_with("ALTER TABLE delta.`"),
-            "{}",
-            error.advice()
-        );
-        assert!(
-            error
-                .advice()
-                .contains("'delta.columnMapping.mode' = 'name'")
-        );
+        assert!(error.advice().starts_with("ALTER TABLE delta.`"), "{}", error.advice());
+        assert!(error.advice().contains("'delta.columnMapping.mode' = 'name'"));
         assert_eq!(objects(&store).await, before);
     });
 }
@@ -226,9 +197,7 @@ async fn old_facts(store: &Arc<dyn ObjectStore>, properties: &[(&str, &str)]) {
             StructField::nullable("started_at", DataType::TIMESTAMP_NTZ),
         ])
         .with_configuration(
-            properties
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), Some((*value).to_owned()))),
+            properties.iter().map(|(key, value)| ((*key).to_owned(), Some((*value).to_owned()))),
         )
         .with_raise_if_key_not_exists(false)
         .await
@@ -240,31 +209,17 @@ fn a_table_of_an_older_release_moves_forward_once() {
     block_on(async {
         let store = store();
         old_facts(&store, &[("cdc.kind", "facts")]).await;
-        let mut table = open(&store, settings(), 1)
-            .attach(&orders())
-            .await
-            .unwrap()
-            .table;
+        let mut table = open(&store, settings(), 1).attach(&orders()).await.unwrap().table;
         let facts = delta(&store, &place("facts")).await;
         let snapshot = facts.snapshot().unwrap();
         assert_eq!(snapshot.schema().fields().count(), 29);
-        assert_eq!(
-            snapshot.metadata().configuration()["cdc.schema_version"],
-            "1"
-        );
+        assert_eq!(snapshot.metadata().configuration()["cdc.schema_version"], "1");
         let version = facts.version().unwrap();
         open(&store, settings(), 2).attach(&orders()).await.unwrap();
-        assert_eq!(
-            delta(&store, &place("facts")).await.version().unwrap(),
-            version
-        );
+        assert_eq!(delta(&store, &place("facts")).await.version().unwrap(), version);
         table = {
             drop(table);
-            open(&store, settings(), 3)
-                .attach(&orders())
-                .await
-                .unwrap()
-                .table
+            open(&store, settings(), 3).attach(&orders()).await.unwrap().table
         };
         table.stage(rows(&orders(), 1)).await.unwrap();
         table.commit(commit(1)).await.unwrap();
@@ -277,18 +232,10 @@ fn a_table_of_an_older_release_moves_forward_once() {
 fn a_newer_table_is_written_unless_it_forbids_it() {
     block_on(async {
         let newer = store();
-        old_facts(
-            &newer,
-            &[("cdc.kind", "facts"), ("cdc.schema_version", "9")],
-        )
-        .await;
+        old_facts(&newer, &[("cdc.kind", "facts"), ("cdc.schema_version", "9")]).await;
         open(&newer, settings(), 1).attach(&orders()).await.unwrap();
         let forbidden = store();
-        old_facts(
-            &forbidden,
-            &[("cdc.kind", "facts"), ("cdc.min_version", "9")],
-        )
-        .await;
+        old_facts(&forbidden, &[("cdc.kind", "facts"), ("cdc.min_version", "9")]).await;
         let error = refused(&forbidden, ErrorKind::Config).await;
         assert_eq!(error.context("needs_version"), Some("9"));
     });
@@ -301,10 +248,6 @@ fn a_log_that_would_forget_its_marks_is_refused() {
         let retention = ("delta.setTransactionRetentionDuration", "interval 1 days");
         old_facts(&store, &[("cdc.kind", "facts"), retention]).await;
         let error = refused(&store, ErrorKind::Config).await;
-        assert!(
-            error.advice().contains("UNSET TBLPROPERTIES"),
-            "{}",
-            error.advice()
-        );
+        assert!(error.advice().contains("UNSET TBLPROPERTIES"), "{}", error.advice());
     });
 }

@@ -52,10 +52,7 @@ enum Turn {
 impl Watched {
     /// Another process on the same objects.
     pub(crate) fn process(&self) -> Self {
-        Self {
-            inner: Arc::clone(&self.inner),
-            state: Arc::default(),
-        }
+        Self { inner: Arc::clone(&self.inner), state: Arc::default() }
     }
 
     pub(crate) fn fail_at(&self, request: u64, fault: Fault) {
@@ -125,10 +122,7 @@ impl Watched {
 }
 
 fn lost() -> Error {
-    Error::Generic {
-        store: "watched",
-        source: "connection reset".into(),
-    }
+    Error::Generic { store: "watched", source: "connection reset".into() }
 }
 
 impl fmt::Display for Watched {

@@ -81,10 +81,7 @@ pub(crate) fn open(store: &Arc<dyn ObjectStore>, config: DeltaConfig, seed: u64)
 }
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(future)
 }
 
@@ -118,10 +115,7 @@ pub(crate) fn mark(sequence: u64) -> Mark {
 pub(crate) fn rows(spec: &TableSpec, sequence: u64) -> cdc_core::TableBatch {
     let mut cells = order(sequence as i64);
     cells.resize(spec.columns.len(), Cell::Null);
-    Feed::new(&spec.columns)
-        .insert(sequence * 10, cells)
-        .changes()
-        .unwrap()
+    Feed::new(&spec.columns).insert(sequence * 10, cells).changes().unwrap()
 }
 
 /// The location of a table in the test root.
@@ -146,10 +140,7 @@ pub(crate) async fn read(store: &Arc<dyn ObjectStore>, location: &Url) -> Vec<Re
     let mut batches = Vec::new();
     let names: Vec<_> = {
         let files = table.snapshot().unwrap().log_data();
-        files
-            .into_iter()
-            .map(|file| file.object_store_path())
-            .collect()
+        files.into_iter().map(|file| file.object_store_path()).collect()
     };
     for name in names {
         let mut path = root.clone();

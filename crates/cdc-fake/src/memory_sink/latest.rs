@@ -37,14 +37,9 @@ pub(super) fn latest(
         |error: ArrowError| Error::bug("stored rows do not fit their table").caused_by(error);
     let mut images = BTreeMap::new();
     for (at, batch) in batches.iter().enumerate() {
-        Fold::new(batch, at, columns, key)
-            .map_err(damaged)?
-            .apply(&mut images)?;
+        Fold::new(batch, at, columns, key).map_err(damaged)?.apply(&mut images)?;
     }
-    let rows: Vec<_> = images
-        .into_values()
-        .filter_map(|image| image.cells)
-        .collect();
+    let rows: Vec<_> = images.into_values().filter_map(|image| image.cells).collect();
     let schema = row_schema(columns)?;
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for (index, own) in schema.fields().iter().enumerate() {
@@ -107,9 +102,7 @@ impl<'a> Fold<'a> {
             .collect::<Result<_, _>>()?;
         let columns = columns.iter().map(|column| {
             let unknown = column.null_meaning() == NullMeaning::Unknown;
-            batch
-                .column_by_name(&column.name)
-                .map(|array| (array, unknown))
+            batch.column_by_name(&column.name).map(|array| (array, unknown))
         });
         Ok(Self {
             at,
@@ -146,21 +139,12 @@ impl<'a> Fold<'a> {
     }
 
     fn key(&self, row: usize) -> Vec<String> {
-        self.keys
-            .iter()
-            .map(|cell| cell.value(row).to_string())
-            .collect()
+        self.keys.iter().map(|cell| cell.value(row).to_string()).collect()
     }
 
     fn place(&self, row: usize) -> Place {
-        let command = self
-            .commands
-            .is_valid(row)
-            .then(|| self.commands.value(row));
-        let sequence = self
-            .sequences
-            .is_valid(row)
-            .then(|| self.sequences.value(row).to_owned());
+        let command = self.commands.is_valid(row).then(|| self.commands.value(row));
+        let sequence = self.sequences.is_valid(row).then(|| self.sequences.value(row).to_owned());
         let commit = self.commits.value(row).to_owned();
         (commit, command, sequence, self.operations.value(row))
     }

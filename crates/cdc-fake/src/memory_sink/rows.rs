@@ -64,23 +64,19 @@ pub(super) fn stored(table: &str, columns: &[Column], batch: &TableBatch) -> Res
     let given = records.schema_ref().fields().iter();
     for (given, array) in given.zip(records.columns()).skip(skip) {
         let folded = given.name().to_lowercase();
-        let own = columns
-            .iter()
-            .find(|column| column.name.to_lowercase() == folded)
-            .ok_or_else(|| {
+        let own = columns.iter().find(|column| column.name.to_lowercase() == folded).ok_or_else(
+            || {
                 Error::new(ErrorKind::SchemaChanged, "the target lacks a column")
                     .with("table", table)
                     .with("column", given.name())
-            })?;
+            },
+        )?;
         let own_field = own.field()?;
         arrays.push(cast(table, own, array, own_field.data_type())?);
         fields.push(Arc::new(own_field));
     }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|error| {
-        Error::bug("batch has no row form")
-            .with("table", table)
-            .caused_by(error)
-    })
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+        .map_err(|error| Error::bug("batch has no row form").with("table", table).caused_by(error))
 }
 
 /// The batch with every column of `schema`, NULL where it has none.
@@ -108,9 +104,7 @@ fn lead(batch: &TableBatch) -> Result<Vec<ArrayRef>> {
         Origin::Changes => {
             let columns = ChangeColumns::of(&batch.records)?;
             let hex = |array: &arrow_array::FixedSizeBinaryArray| -> ArrayRef {
-                Arc::new(StringArray::from_iter(
-                    array.iter().map(|bytes| bytes.map(position_text)),
-                ))
+                Arc::new(StringArray::from_iter(array.iter().map(|bytes| bytes.map(position_text))))
             };
             return Ok(vec![
                 instance,
@@ -124,11 +118,7 @@ fn lead(batch: &TableBatch) -> Result<Vec<ArrayRef>> {
             ]);
         }
         Origin::Snapshot(stamp) => (stamp.position, stamp, None),
-        Origin::Chunk {
-            snapshot,
-            stamp,
-            index,
-        } => (snapshot, stamp, Some(index)),
+        Origin::Chunk { snapshot, stamp, index } => (snapshot, stamp, Some(index)),
     };
     let time = stamp.commit_time.map(cdc_core::Timestamp::as_micros);
     Ok(vec![
@@ -137,9 +127,7 @@ fn lead(batch: &TableBatch) -> Result<Vec<ArrayRef>> {
         text(None),
         number(Some(Operation::Read.code())),
         number(None),
-        Arc::new(TimestampMicrosecondArray::from_iter(std::iter::repeat_n(
-            time, rows,
-        ))),
+        Arc::new(TimestampMicrosecondArray::from_iter(std::iter::repeat_n(time, rows))),
         text(Some(snapshot.to_string())),
         number(chunk),
     ])
@@ -160,10 +148,7 @@ fn cast(table: &str, own: &Column, array: &ArrayRef, to: &DataType) -> Result<Ar
         return Ok(Arc::clone(array));
     }
     let place = |error: Error| {
-        error
-            .with("table", table)
-            .with("column", &own.name)
-            .with("type", &own.sql_type)
+        error.with("table", table).with("column", &own.name).with("type", &own.sql_type)
     };
     if !widens(array.data_type(), to) {
         let message = "the batch holds another type than the target";
@@ -171,16 +156,10 @@ fn cast(table: &str, own: &Column, array: &ArrayRef, to: &DataType) -> Result<Ar
             place(Error::new(ErrorKind::SchemaChanged, message)).with("found", array.data_type())
         );
     }
-    let strict = CastOptions {
-        safe: false,
-        ..CastOptions::default()
-    };
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
     // The cause's text would carry the value.
     cast_with_options(array, to, &strict).map_err(|_| {
-        place(Error::new(
-            ErrorKind::InvalidData,
-            "a value does not fit the target's type",
-        ))
+        place(Error::new(ErrorKind::InvalidData, "a value does not fit the target's type"))
     })
 }
 
@@ -189,10 +168,8 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
     matches!(
         (from, to),
-        (
-            T::Int16,
-            T::Int32 | T::Int64 | T::Float64 | T::Decimal128(..)
-        ) | (T::Int32, T::Int64 | T::Float64 | T::Decimal128(..))
+        (T::Int16, T::Int32 | T::Int64 | T::Float64 | T::Decimal128(..))
+            | (T::Int32, T::Int64 | T::Float64 | T::Decimal128(..))
             | (T::Int64, T::Decimal128(..))
             | (T::Float32, T::Float64)
             | (T::Decimal128(..), T::Decimal128(..))

@@ -20,13 +20,7 @@ pub(super) struct MemoryTable {
 
 impl MemoryTable {
     pub(super) const fn new(target: MemoryTarget, name: String, owner: u64) -> Self {
-        Self {
-            target,
-            name,
-            owner,
-            staged: Vec::new(),
-            staged_bytes: 0,
-        }
+        Self { target, name, owner, staged: Vec::new(), staged_bytes: 0 }
     }
 
     /// Runs `step` on what is durable, unless a newer runner owns it.
@@ -36,10 +30,8 @@ impl MemoryTable {
             .get_mut(&self.name)
             .ok_or_else(|| Error::bug("attached table is gone").with("table", &self.name))?;
         if stored.owner != self.owner {
-            return Err(
-                Error::new(ErrorKind::Fenced, "a newer runner attached the table")
-                    .with("table", &self.name),
-            );
+            return Err(Error::new(ErrorKind::Fenced, "a newer runner attached the table")
+                .with("table", &self.name));
         }
         step(stored)
     }
@@ -67,9 +59,7 @@ impl TableSink for MemoryTable {
                 match stored.column(&column.name) {
                     Some(own) => rows::fits(&self.name, column, own)?,
                     None => {
-                        column
-                            .field()
-                            .map_err(|error| error.with("table", &self.name))?;
+                        column.field().map_err(|error| error.with("table", &self.name))?;
                         let folded = column.name.to_lowercase();
                         if !after.iter().any(|own| own.name.to_lowercase() == folded) {
                             after.push(column.clone());
@@ -87,14 +77,11 @@ impl TableSink for MemoryTable {
         let bytes = u64::try_from(rows.get_array_memory_size()).unwrap_or(u64::MAX);
         let total = self.staged_bytes.saturating_add(bytes);
         if total > self.target.0.staged_bytes_max {
-            return Err(Error::new(
-                ErrorKind::Config,
-                "a commit is larger than the sink's memory",
-            )
-            .with("table", &self.name)
-            .with("setting", "staged_bytes_max")
-            .with("value", self.target.0.staged_bytes_max)
-            .remedy("raise staged_bytes_max, or use a sink that stages outside memory"));
+            return Err(Error::new(ErrorKind::Config, "a commit is larger than the sink's memory")
+                .with("table", &self.name)
+                .with("setting", "staged_bytes_max")
+                .with("value", self.target.0.staged_bytes_max)
+                .remedy("raise staged_bytes_max, or use a sink that stages outside memory"));
         }
         self.staged_bytes = total;
         self.staged.push(rows);
@@ -133,19 +120,14 @@ impl TableSink for MemoryTable {
             let before = stored.state.verdict.and_then(|old| old.finalized_until);
             let reached = stored.state.mark.and_then(|mark| mark.commit_time);
             let ahead = verdict.finalized_until > before.max(reached);
-            let past = stored
-                .state
-                .mark
-                .is_none_or(|mark| verdict.end.position > mark.end);
+            let past = stored.state.mark.is_none_or(|mark| verdict.end.position > mark.end);
             if ahead || past {
                 return Err(Error::bug("verdict is beyond the durable mark")
                     .with("table", &self.name)
                     .with("position", verdict.end.position));
             }
-            let kept = Verdict {
-                finalized_until: before.max(verdict.finalized_until),
-                end: verdict.end,
-            };
+            let kept =
+                Verdict { finalized_until: before.max(verdict.finalized_until), end: verdict.end };
             stored.state.verdict = Some(kept);
             Ok(kept)
         })

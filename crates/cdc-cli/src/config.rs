@@ -1,0 +1,366 @@
+//! The configuration file: TOML, every problem reported at once with its path and a suggestion.
+
+mod problem;
+mod quantity;
+mod secret;
+mod section;
+mod source;
+mod table_ref;
+
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    num::{NonZeroU64, NonZeroUsize},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use cdc_core::{Granularity, Settings, StartAt, TableConfig, TableRef, Timestamp};
+use chrono::DateTime;
+
+use self::{problem::Collector, section::Section};
+pub(crate) use self::{
+    problem::{Problem, Problems},
+    secret::{Environment, Secret},
+    source::{Data, FakeConfig},
+};
+
+/// What the binary is told by its file.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// The source. There is one kind in this build.
+    pub(crate) source: FakeConfig,
+    /// Where the tables go.
+    pub(crate) target: TargetConfig,
+    /// Limits and pace.
+    pub(crate) settings: Settings,
+    /// Where metrics are served, when they are.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// The tables to copy.
+    pub(crate) tables: Vec<TableConfig>,
+}
+
+/// Where the tables go.
+#[derive(Clone, Debug)]
+pub(crate) struct TargetConfig {
+    /// An absolute local path, or a URL.
+    pub(crate) root: String,
+    /// Options of the object store, by its own names.
+    pub(crate) storage: BTreeMap<String, Secret>,
+}
+
+/// The longest duration that a setting takes.
+const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
+/// Most bytes of a configuration file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+impl Config {
+    /// Reads and checks a file. Relative paths in it start at its own directory.
+    ///
+    /// # Errors
+    /// Every problem of the file at once.
+    pub(crate) fn load(file: &Path, environment: Environment<'_>) -> Result<Self, Problems> {
+        let refused = |message: String| Problems {
+            file: file.to_owned(),
+            list: vec![Problem { path: String::new(), message, suggestion: None }],
+        };
+        let cannot = |error: std::io::Error| refused(format!("cannot be read: {}", error.kind()));
+        let length = std::fs::metadata(file).map_err(cannot)?.len();
+        if length > FILE_BYTES_MAX {
+            return Err(refused(format!("has {length} bytes; at most {FILE_BYTES_MAX} are read")));
+        }
+        let text = std::fs::read_to_string(file).map_err(cannot)?;
+        let base = std::path::absolute(file).map_err(cannot)?;
+        let base = base.parent().unwrap_or(Path::new("/")).to_owned();
+        Self::parse(&text, &base, environment)
+            .map_err(|list| Problems { file: file.to_owned(), list })
+    }
+
+    fn parse(text: &str, base: &Path, environment: Environment<'_>) -> Result<Self, Vec<Problem>> {
+        let problems = Collector::default();
+        let mut table = match text.parse::<toml::Table>() {
+            Ok(table) => table,
+            Err(error) => {
+                // The error's own text shows the line, which may hold a secret.
+                problems.add(place(text, error.span()), format!("is no TOML: {}", error.message()));
+                return Err(problems.into_list());
+            }
+        };
+        secret::refuse_literals(&mut table, "", &problems);
+        let config = read(&table, base, environment, &problems);
+        match (config, problems.into_list()) {
+            (Some(config), list) if list.is_empty() => Ok(config),
+            (_, list) => Err(list),
+        }
+    }
+}
+
+fn place(text: &str, span: Option<std::ops::Range<usize>>) -> String {
+    let before = span.and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    format!("line {line} column {column}")
+}
+
+fn read(
+    table: &toml::Table,
+    base: &Path,
+    environment: Environment<'_>,
+    problems: &Collector,
+) -> Option<Config> {
+    let mut root = Section::root(table, problems);
+    let source = source::read(root.section("source"), base);
+    let target = target(root.section("target"), base, environment);
+    let settings = settings(root.section("run"));
+    let metrics = metrics(root.section("metrics"));
+    let tables = tables(&mut root);
+    root.finish();
+    Some(Config { source: source?, target: target?, settings: settings?, metrics, tables })
+}
+
+/// A path as the file means it: from its own directory.
+fn resolve(base: &Path, path: &str) -> PathBuf {
+    base.join(path)
+}
+
+fn target(
+    mut section: Section<'_>,
+    base: &Path,
+    environment: Environment<'_>,
+) -> Option<TargetConfig> {
+    let root = section.required("root", "the path or URL that holds the tables");
+    let root = root.and_then(|root| match root {
+        "" => {
+            section.wrong("root", "is empty; give the path or URL that holds the tables");
+            None
+        }
+        url if url.contains("://") => match url::Url::parse(url) {
+            Ok(parsed) if parsed.password().is_some() => {
+                section.wrong("root", "holds a password; give it in target.storage by *_env");
+                None
+            }
+            Ok(_) => Some(url.to_owned()),
+            Err(error) => {
+                section.wrong("root", format!("is no URL: {error}"));
+                None
+            }
+        },
+        path => Some(resolve(base, path).to_string_lossy().into_owned()),
+    });
+    let storage = storage(&section.section("storage"), base, environment);
+    section.finish();
+    Some(TargetConfig { root: root?, storage })
+}
+
+fn storage(
+    section: &Section<'_>,
+    base: &Path,
+    environment: Environment<'_>,
+) -> BTreeMap<String, Secret> {
+    let mut options = BTreeMap::new();
+    for (key, value) in section.entries() {
+        let Some(text) = value.as_str() else {
+            section.wrong(key, "is not a text; options of the object store are texts");
+            continue;
+        };
+        let (name, value) = if let Some(name) = key.strip_suffix("_env") {
+            (name, secret::from_environment(text, environment))
+        } else if let Some(name) = key.strip_suffix("_file").filter(|name| secret::is_secret(name))
+        {
+            (name, secret::from_file(&resolve(base, text)))
+        } else {
+            (key, Ok(Secret::new(text)))
+        };
+        match value {
+            Ok(value) => {
+                if options.insert(name.to_owned(), value).is_some() {
+                    section.wrong(key, format!("{name} is given twice"));
+                }
+            }
+            Err(message) => section.wrong(key, message),
+        }
+    }
+    options
+}
+
+fn settings(mut section: Section<'_>) -> Option<Settings> {
+    let mut settings = Settings::default();
+    let millisecond = Duration::from_millis(1);
+    if let Some(count) = section.positive("commits_max") {
+        settings.limits.commits_max = Some(count);
+    }
+    assign(&mut settings.limits.rows_max, section.positive("rows_max"));
+    assign(&mut settings.limits.bytes_max, section.size("bytes_max"));
+    assign(&mut settings.batch_rows, narrow(&mut section, "batch_rows", 1 << 20));
+    assign(&mut settings.tables_at_once, narrow(&mut section, "tables_at_once", 256));
+    for (key, place) in [
+        ("poll_interval", &mut settings.poll_interval),
+        ("progress_interval", &mut settings.progress_interval),
+        ("silence_max", &mut settings.silence_max),
+        ("retry_pause_first", &mut settings.retry.pause_first),
+        ("retry_pause_max", &mut settings.retry.pause_max),
+    ] {
+        assign(place, section.duration(key, millisecond, DURATION_MAX));
+    }
+    if settings.retry.pause_first > settings.retry.pause_max {
+        section.wrong("retry_pause_first", "is longer than retry_pause_max");
+    }
+    if let Some(attempts) = narrow(&mut section, "attempts_max", 1_000) {
+        settings.retry.attempts_max = u32::try_from(attempts.get()).unwrap_or(u32::MAX);
+    }
+    let words =
+        [("minute", Granularity::Minute), ("hour", Granularity::Hour), ("day", Granularity::Day)];
+    assign(&mut settings.granularity, section.word("granularity", &words));
+    // Accepting a gap and taking a new snapshot come with the initial load.
+    section.word("on_data_loss", &[("fail", ())]);
+    section.finish();
+    Some(settings)
+}
+
+fn assign<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// A count with a most, since memory or connections grow with it.
+fn narrow(section: &mut Section<'_>, key: &'static str, most: usize) -> Option<NonZeroUsize> {
+    let count = section.positive(key).map(NonZeroU64::get)?;
+    match usize::try_from(count) {
+        Ok(count) if count <= most => NonZeroUsize::new(count),
+        _ => {
+            section.wrong(key, format!("{count} is more than {most}"));
+            None
+        }
+    }
+}
+
+fn metrics(mut section: Section<'_>) -> Option<SocketAddr> {
+    let present = section.is_present();
+    let port = section.natural("port").and_then(|port| match u16::try_from(port) {
+        Ok(port) => Some(port),
+        Err(_) => {
+            section.wrong("port", format!("{port} is no port; allowed are 0 to 65535"));
+            None
+        }
+    });
+    let address = match section.text("address").map(str::parse::<IpAddr>) {
+        Some(Ok(address)) => address,
+        Some(Err(_)) => {
+            section.wrong("address", "is no IP address; leave it out for 127.0.0.1");
+            IpAddr::V4(Ipv4Addr::LOCALHOST)
+        }
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    if present && section.get("port").is_none() {
+        section.wrong("port", "is missing; give the port that serves /metrics");
+    }
+    section.finish();
+    Some(SocketAddr::new(address, port?))
+}
+
+fn tables(root: &mut Section<'_>) -> Vec<TableConfig> {
+    let sections = root.sections("tables");
+    if sections.is_empty() {
+        root.wrong("tables", "has no entry; give [[tables]] with source = \"schema.table\"");
+    }
+    let mut tables: Vec<TableConfig> = Vec::new();
+    for section in sections {
+        let (path, problems) = (section.path("target"), section.problems);
+        let Some(table) = table(section) else {
+            continue;
+        };
+        let same =
+            |other: &&TableConfig| other.target.to_lowercase() == table.target.to_lowercase();
+        if tables.iter().any(|other| same(&other)) {
+            problems.add(path, format!("\"{}\" is the target of two tables", table.target));
+        }
+        tables.push(table);
+    }
+    tables
+}
+
+fn table(mut section: Section<'_>) -> Option<TableConfig> {
+    let name = section.text("source");
+    let instance = section.text("instance");
+    let source = match (name, instance) {
+        (Some(name), None) => match table_ref::table_name(name) {
+            Ok(name) => Some(TableRef::Table(name)),
+            Err(message) => {
+                section.wrong("source", message);
+                None
+            }
+        },
+        (None, Some("")) => {
+            section.wrong("instance", "is empty");
+            None
+        }
+        (None, Some(name)) => Some(TableRef::Instance(cdc_core::InstanceName::new(name))),
+        (None, None) => {
+            let missing = !["source", "instance"].iter().any(|key| section.get(key).is_some());
+            if missing {
+                section
+                    .wrong("source", "is missing; give \"schema.table\", or instance = \"NAME\"");
+            }
+            None
+        }
+        (Some(_), Some(_)) => {
+            section.wrong("instance", "stands beside source; give one of the two");
+            None
+        }
+    };
+    let target = match (section.text("target"), &source) {
+        (Some(""), _) => {
+            section.wrong("target", "is empty");
+            None
+        }
+        (Some(target), _) => Some(target.to_owned()),
+        (None, Some(TableRef::Table(name))) => Some(format!("{}_{}", name.schema, name.name)),
+        (None, Some(TableRef::Instance(name))) => Some(name.as_str().to_owned()),
+        (None, None) => None,
+    };
+    let start = start(&mut section);
+    section.finish();
+    Some(TableConfig { source: source?, target: target?, start: start? })
+}
+
+fn start(section: &mut Section<'_>) -> Option<StartAt> {
+    let Some(text) = section.text("start") else {
+        return match section.get("start") {
+            None => Some(StartAt::default()),
+            Some(_) => None,
+        };
+    };
+    if text.starts_with("0x") || text.starts_with("0X") {
+        return match text.parse::<cdc_core::Lsn>() {
+            Ok(lsn) if !lsn.is_zero() => Some(StartAt::After(lsn.into())),
+            Ok(_) => {
+                section.wrong("start", "zero is no position; write \"earliest\"");
+                None
+            }
+            Err(error) => {
+                section.wrong("start", error.to_string());
+                None
+            }
+        };
+    }
+    if let Ok(moment) = DateTime::parse_from_rfc3339(text) {
+        return Some(StartAt::Since(Timestamp::from(moment.to_utc())));
+    }
+    match text {
+        "earliest" => Some(StartAt::Earliest),
+        "latest" => Some(StartAt::Latest),
+        _ => {
+            let message = format!(
+                "\"{text}\" is no start; allowed are \"earliest\", \"latest\", a position \
+                 \"0x…\", or a moment with its offset like \"2013-11-03T06:00:00Z\""
+            );
+            let near = problem::nearest(text, ["earliest", "latest"]);
+            section.problems.suggest(section.path("start"), message, near);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Secrets: never in the file, only in the environment or in a file of their own.
+
+use std::{fmt, path::Path};
+
+use toml::{Table, Value};
+
+use super::problem::Collector;
+
+/// A setting whose value is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value, for the part that needs it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Where values of the environment come from.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Most bytes of a secret's file: a token or a key, not a data file given by mistake.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Parts of a key's name that make its value a secret.
+const MARKS: [&str; 8] = [
+    "password",
+    "secret",
+    "token",
+    "account_key",
+    "sas",
+    "credential",
+    "private_key",
+    "passphrase",
+];
+
+/// True when the value of a key with this name is a secret.
+pub(super) fn is_secret(key: &str) -> bool {
+    let key = key.to_lowercase();
+    !key.ends_with("_env")
+        && !key.ends_with("_file")
+        && MARKS.iter().any(|mark| {
+            key.split('_').any(|part| part == *mark) || { mark.contains('_') && key.contains(mark) }
+        })
+}
+
+/// Takes every literal secret out of a file, and says where it belongs. Its value is never looked
+/// at again, so no message can show it.
+pub(super) fn refuse_literals(table: &mut Table, path: &str, problems: &Collector) {
+    let place = |key: &str| {
+        if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    };
+    let literal: Vec<_> = table
+        .iter()
+        .filter(|(key, value)| is_secret(key) && !value.is_table())
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in literal {
+        table.remove(&key);
+        problems.add(
+            place(&key),
+            format!(
+                "a secret must not stand in the file; give {key}_env = \"NAME\" of an environment \
+                 variable, or {key}_file = \"PATH\" of a file that holds it"
+            ),
+        );
+    }
+    for (key, value) in table.iter_mut() {
+        let path = place(key);
+        match value {
+            Value::Table(inner) => refuse_literals(inner, &path, problems),
+            Value::Array(list) => {
+                for (index, entry) in list.iter_mut().enumerate() {
+                    if let Value::Table(inner) = entry {
+                        refuse_literals(inner, &format!("{path}[{index}]"), problems);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The value of an environment variable; what is wrong in words otherwise.
+pub(super) fn from_environment(name: &str, environment: Environment<'_>) -> Result<Secret, String> {
+    match environment(name) {
+        Some(value) if !value.is_empty() => Ok(Secret::new(value)),
+        Some(_) => Err(format!("the environment variable {name} is empty")),
+        None => Err(format!("the environment variable {name} is not set")),
+    }
+}
+
+/// The content of a file without the line end; what is wrong in words otherwise.
+pub(super) fn from_file(path: &Path) -> Result<Secret, String> {
+    let at = path.display();
+    let cannot = |error: std::io::Error| format!("the file {at} cannot be read: {}", error.kind());
+    let length = std::fs::metadata(path).map_err(cannot)?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(format!(
+            "the file {at} has {length} bytes; a secret has at most {FILE_BYTES_MAX}"
+        ));
+    }
+    let text = std::fs::read_to_string(path).map_err(cannot)?;
+    let value = text.trim_end_matches(['\r', '\n']);
+    if value.is_empty() {
+        return Err(format!("the file {at} is empty"));
+    }
+    Ok(Secret::new(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_recognised_and_their_references_are_not() {
+        for key in [
+            "password",
+            "aws_secret_access_key",
+            "azure_storage_account_key",
+            "aws_session_token",
+            "SAS",
+        ] {
+            assert!(is_secret(key), "{key}");
+        }
+        for key in ["password_env", "password_file", "aws_access_key_id", "aws_region", "sasquatch"]
+        {
+            assert!(!is_secret(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), "***");
+    }
+}

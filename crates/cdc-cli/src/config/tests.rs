@@ -1,0 +1,190 @@
+use super::*;
+
+const GOOD: &str = r#"
+[source]
+kind = "fake"
+zone = "America/New_York"
+
+[source.fake]
+data = "builtin"
+rows = 100
+until = "2013-11-03T12:00:00Z"
+
+[target]
+root = "lake"
+
+[target.storage]
+aws_region = "eu-west-1"
+aws_secret_access_key_env = "THE_KEY"
+
+[run]
+rows_max = 1000
+bytes_max = "64MiB"
+poll_interval = "2s"
+granularity = "day"
+on_data_loss = "fail"
+
+[metrics]
+port = 9184
+
+[[tables]]
+source = "dbo.flights"
+target = "flights"
+start = "2013-11-03T06:00:00Z"
+
+[[tables]]
+instance = "dbo_planes"
+start = "0x2A"
+"#;
+
+fn environment(name: &str) -> Option<String> {
+    (name == "THE_KEY").then(|| "planted-secret".into())
+}
+
+fn parse(text: &str) -> Result<Config, Vec<Problem>> {
+    Config::parse(text, Path::new("/etc/cdc"), &environment)
+}
+
+fn problems(text: &str) -> Vec<String> {
+    parse(text).expect_err("is wrong").iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_whole_file_is_read_and_relative_paths_start_at_it() {
+    let config = parse(GOOD).expect("is right");
+    assert_eq!(config.target.root, "/etc/cdc/lake");
+    assert_eq!(config.target.storage["aws_secret_access_key"].reveal(), "planted-secret");
+    assert_eq!(config.target.storage["aws_region"].reveal(), "eu-west-1");
+    assert_eq!(config.settings.limits.rows_max.get(), 1000);
+    assert_eq!(config.settings.limits.bytes_max.get(), 64 << 20);
+    assert_eq!(config.settings.poll_interval, Duration::from_secs(2));
+    assert_eq!(config.settings.granularity, Granularity::Day);
+    assert_eq!(config.metrics.map(|at| at.to_string()).as_deref(), Some("127.0.0.1:9184"));
+    assert_eq!(config.source.rows, Some(100));
+    let [flights, planes] = config.tables.as_slice() else { panic!("two tables") };
+    assert_eq!(flights.start, StartAt::Since(Timestamp::from_micros(1_383_458_400_000_000)));
+    assert_eq!(planes.target, "dbo_planes");
+    assert!(matches!(planes.start, StartAt::After(at) if at.to_string().ends_with("2A")));
+    assert!(!format!("{config:?}").contains("planted-secret"));
+}
+
+#[test]
+fn what_is_left_out_takes_the_engines_defaults() {
+    let text = "[source]\nkind = \"fake\"\n[target]\nroot = \"s3://lake/x\"\n[[tables]]\nsource = \"dbo.flights\"\n";
+    let config = parse(text).expect("is right");
+    assert_eq!(config.settings, Settings::default());
+    assert_eq!(config.source, FakeConfig::default());
+    assert_eq!(config.target.root, "s3://lake/x");
+    assert_eq!(config.metrics, None);
+    assert_eq!(config.tables[0].start, StartAt::Earliest);
+    assert_eq!(config.tables[0].target, "dbo_flights");
+}
+
+#[test]
+fn a_file_with_ten_mistakes_shows_all_ten() {
+    let text = r#"
+[source]
+kind = "fake"
+zone = "America/New_Yrok"
+password = "hunter2"
+
+[source.fake]
+capture = ["flights", "plains"]
+
+[target]
+rot = "lake"
+
+[run]
+poll_interval = "5"
+bytes_max = 0
+granularity = "hours"
+on_data_loss = "skip"
+
+[metrics]
+port = 70000
+
+[[tables]]
+source = "flights"
+start = "earlist"
+"#;
+    let expected = [
+        "source.password: a secret must not stand in the file; give password_env = \"NAME\" of an \
+         environment variable, or password_file = \"PATH\" of a file that holds it",
+        "source.zone: \"America/New_Yrok\" is no IANA time zone; did you mean \"America/New_York\"?",
+        "source.fake.capture[1]: \"plains\" is no table of the server; it has airlines, airports, \
+         planes, flights; did you mean \"planes\"?",
+        "target.root: is missing; give the path or URL that holds the tables",
+        "target.rot: is no setting; did you mean \"root\"?",
+        "run.bytes_max: 0 is not a size like \"256MiB\"",
+        "run.poll_interval: \"5\" is not a duration like \"5s\" or \"2m\"",
+        "run.granularity: \"hours\" is not \"minute\" or \"hour\" or \"day\"; did you mean \"hour\"?",
+        "run.on_data_loss: \"skip\" is not \"fail\"",
+        "metrics.port: 70000 is no port; allowed are 0 to 65535",
+        "tables[0].source: \"flights\" is no table; write schema.table, with a part that holds a \
+         dot or a blank in brackets: [my schema].[my.table]",
+        "tables[0].start: \"earlist\" is no start; allowed are \"earliest\", \"latest\", a position \
+         \"0x…\", or a moment with its offset like \"2013-11-03T06:00:00Z\"; did you mean \
+         \"earliest\"?",
+    ];
+    assert_eq!(problems(text), expected);
+    assert!(!problems(text).concat().contains("hunter2"));
+}
+
+#[test]
+fn unknown_keys_are_errors_in_every_section() {
+    let text = format!("{}\nbogus = 1\n[extra]\nx = 1\n", GOOD.replace("rows = 100", "rwos = 100"));
+    let found = problems(&text);
+    assert_eq!(
+        found,
+        [
+            "source.fake.rwos: is no setting; did you mean \"rows\"?",
+            "tables[1].bogus: is no setting; allowed are source, instance, target, start",
+            "extra: is no setting; allowed are source, target, run, metrics, tables",
+        ]
+    );
+}
+
+#[test]
+fn the_source_of_another_build_is_unsupported_and_says_so() {
+    let text = GOOD.replace("kind = \"fake\"", "kind = \"sqlserver\"");
+    let found = problems(&text).concat();
+    assert!(found.starts_with("source.kind: \"sqlserver\" is unsupported"), "{found}");
+}
+
+#[test]
+fn two_tables_never_share_a_target_in_any_case() {
+    let text = GOOD.replace("instance = \"dbo_planes\"", "instance = \"p\"\ntarget = \"FLIGHTS\"");
+    assert_eq!(problems(&text), ["tables[1].target: \"FLIGHTS\" is the target of two tables"]);
+}
+
+#[test]
+fn a_secret_that_is_not_there_is_named_by_its_variable_or_file() {
+    let text = GOOD.replace("THE_KEY", "NOT_SET").replace(
+        "aws_region = \"eu-west-1\"",
+        "aws_session_token_file = \"no/such/file\"\nazure_storage_account_key = \"planted\"",
+    );
+    assert_eq!(
+        problems(&text),
+        [
+            "target.storage.azure_storage_account_key: a secret must not stand in the file; give \
+         azure_storage_account_key_env = \"NAME\" of an environment variable, or \
+         azure_storage_account_key_file = \"PATH\" of a file that holds it",
+            "target.storage.aws_secret_access_key_env: the environment variable NOT_SET is not set",
+            "target.storage.aws_session_token_file: the file /etc/cdc/no/such/file cannot be read: \
+         entity not found",
+        ]
+    );
+}
+
+#[test]
+fn a_syntax_error_shows_its_place_and_not_the_line() {
+    let found = problems("[source]\npassword = \"hunter2\nkind = \"fake\"\n").concat();
+    assert!(found.starts_with("line 2 column "), "{found}");
+    assert!(!found.contains("hunter2"), "{found}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_problem() {
+    let error = Config::load(Path::new("/no/such/file.toml"), &environment).expect_err("missing");
+    assert_eq!(error.list[0].to_string(), "cannot be read: entity not found");
+}

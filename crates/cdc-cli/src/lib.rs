@@ -1,0 +1,70 @@
+//! The parts of the binary `cdc`: arguments, configuration, signals, logs, metrics, progress, the
+//! demonstration, and one report at the end. What copies tables lives in the libraries below it.
+
+mod args;
+pub mod bronze;
+pub mod clock;
+mod config;
+mod demo;
+pub mod exit;
+mod logging;
+mod metrics;
+mod parts;
+mod progress;
+mod report;
+mod run;
+mod sample;
+mod signals;
+mod status;
+
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use clap::Parser;
+
+use self::{
+    args::{Args, Command},
+    exit::Exit,
+    progress::Progress,
+    report::{Failure, Report},
+};
+
+/// The whole process: reads the command line, does what it says, writes one report.
+pub fn process(line: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let line: Vec<OsString> = line.into_iter().collect();
+    let args = match Args::try_parse_from(&line) {
+        Ok(args) => args,
+        Err(error) => return usage(&error, line.iter().any(|word| word == "--json")),
+    };
+    let progress = Progress::new(!args.output.no_progress);
+    logging::start(&args.output, &progress);
+    let report = match &args.command {
+        Command::Demo(demo) => demo::demo(demo, &progress),
+        Command::Run(run) => run::run(run, &progress),
+        Command::Status(status) => status::status(status),
+    };
+    finish(&report, args.output.json)
+}
+
+/// Help and version go to standard output; a wrong command line is a report like any other.
+fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    if json && error.use_stderr() {
+        return finish(&Report::failed("cdc", Failure::usage(error.to_string())), true);
+    }
+    match error.print() {
+        Ok(()) if !error.use_stderr() => ExitCode::SUCCESS,
+        _ => ExitCode::from(Exit::BadConfiguration.code()),
+    }
+}
+
+fn finish(report: &Report, json: bool) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match report.write(json, &mut out).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::from(report.exit_code),
+        // A reader that went away must not turn a finished run into a success or hide a failure.
+        Err(_) => ExitCode::from(report.exit_code.max(Exit::Failed.code())),
+    }
+}

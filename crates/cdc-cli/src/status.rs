@@ -1,0 +1,207 @@
+//! `cdc status`: how far each copy is, and what the source still has. Reads only.
+
+use std::time::Instant;
+
+use cdc_core::{
+    CaptureInstance, Error, Result, TableConfig, TableSpec, Timestamp,
+    port::{Bound, Sink, Source, TargetState},
+    schema,
+};
+use serde::Serialize;
+
+use crate::{
+    args::StatusArgs,
+    exit::Exit,
+    parts::Parts,
+    report::{Failure, MarkLine, Moment, Report, write_grid},
+    run,
+};
+
+/// The command's name in reports.
+pub(crate) const NAME: &str = "status";
+
+/// How far one table is.
+#[derive(Debug, Serialize)]
+struct StatusLine {
+    table: String,
+    source: String,
+    /// `copied`, `no target yet`, or `unknown` with an error.
+    state: &'static str,
+    mark: Option<MarkLine>,
+    finalized_until: Option<Moment>,
+    /// Seconds since `finalized_until`.
+    verdict_age_seconds: Option<f64>,
+    /// Seconds of source time from the mark to the source's newest entry.
+    lag_seconds: Option<f64>,
+    /// Seconds of source time from what cleanup has removed up to the mark.
+    headroom_seconds: Option<f64>,
+    error: Option<Failure>,
+}
+
+/// The newest entry of the source.
+#[derive(Clone, Copy)]
+struct High {
+    at: Bound,
+    time: Option<Timestamp>,
+}
+
+/// Runs the command.
+pub(crate) fn status(args: &StatusArgs) -> Report {
+    let config = match run::load(&args.config) {
+        Ok(config) => config,
+        Err(failure) => return Report::failed(NAME, failure),
+    };
+    let begun = Instant::now();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
+    };
+    let looked: Result<_> = runtime.block_on(async {
+        let parts = Parts::new(&config)?;
+        let high = high(parts.source.as_ref()).await;
+        let mut lines = Vec::new();
+        for table in &config.tables {
+            lines.push(look(&parts, table, high.as_ref().ok().copied()).await);
+        }
+        Ok((high, lines))
+    });
+    let (high, lines) = match looked {
+        Ok(looked) => looked,
+        Err(error) => return Report::failed(NAME, error.into()),
+    };
+    let exit = lines
+        .iter()
+        .filter_map(|line| line.error.as_ref().map(|error| error.exit))
+        .fold(Exit::Done, Exit::worse);
+    let mut report = Report::new(NAME, exit);
+    report.seconds = begun.elapsed().as_secs_f64();
+    report.finalized_until = least(&lines);
+    tell(&mut report, &high, &lines);
+    report.target = Some(config.target.root);
+    report
+}
+
+/// What holds for all tables together.
+fn least(lines: &[StatusLine]) -> Option<Moment> {
+    let all = lines.iter().map(|line| line.finalized_until.map(|moment| moment.0));
+    cdc_core::verdict::group(all).map(Moment)
+}
+
+async fn high(source: &dyn Source) -> Result<High> {
+    let at = source.high().await?;
+    let time = match at {
+        Bound::At(position) => source.commit_time(position).await?,
+        Bound::Null | Bound::Zero => None,
+    };
+    Ok(High { at, time })
+}
+
+async fn look(parts: &Parts, table: &TableConfig, high: Option<High>) -> StatusLine {
+    let mut line = StatusLine {
+        table: table.target.clone(),
+        source: table.source.to_string(),
+        state: "unknown",
+        mark: None,
+        finalized_until: None,
+        verdict_age_seconds: None,
+        lag_seconds: None,
+        headroom_seconds: None,
+        error: None,
+    };
+    if let Err(error) = fill(&mut line, parts, table, high).await {
+        line.error = Some(error.into());
+    }
+    line
+}
+
+async fn fill(
+    line: &mut StatusLine,
+    parts: &Parts,
+    table: &TableConfig,
+    high: Option<High>,
+) -> Result<()> {
+    let instances = parts.source.instances(&table.source).await?;
+    let state = parts.sink.inspect(&spec(table, &instances)?).await?;
+    let Some(TargetState { mark: Some(mark), verdict }) = state else {
+        line.state = "no target yet";
+        return Ok(());
+    };
+    line.state = "copied";
+    line.mark = Some(MarkLine::from(&mark));
+    let until = verdict.and_then(|verdict| verdict.finalized_until);
+    line.finalized_until = until.map(Moment);
+    let now = parts.clock.now();
+    line.verdict_age_seconds = until.map(|until| seconds(now, until));
+    let newest = high.and_then(|high| high.time);
+    line.lag_seconds = newest.zip(mark.commit_time).map(|(new, old)| seconds(new, old).max(0.0));
+    let holder = cdc_core::plan::holder(mark.end, &instances);
+    if let (Some(holder), Some(end)) = (holder, mark.commit_time) {
+        let low = parts.source.low(std::slice::from_ref(&holder.name)).await?;
+        if let Some(Bound::At(low)) = low.first().copied() {
+            let removed = parts.source.commit_time(low).await?;
+            line.headroom_seconds = removed.map(|removed| seconds(end, removed));
+        }
+    }
+    Ok(())
+}
+
+fn spec(table: &TableConfig, instances: &[CaptureInstance]) -> Result<TableSpec> {
+    let newest = instances.last().ok_or_else(|| {
+        Error::new(cdc_core::ErrorKind::Config, "nothing is captured under this name")
+            .with("table", &table.source)
+    })?;
+    let columns = schema::union(instances)?;
+    TableSpec::new(&table.target, newest.table.clone(), columns, newest.key.clone())
+}
+
+fn seconds(later: Timestamp, earlier: Timestamp) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "a figure to look at")]
+    let micros = later.micros_since(earlier) as f64;
+    micros / 1_000_000.0
+}
+
+fn tell(report: &mut Report, high: &Result<High>, lines: &[StatusLine]) {
+    let (position, time, answer) = match high {
+        Ok(High { at: Bound::At(at), time }) => (Some(at.to_string()), *time, at.to_string()),
+        Ok(_) => (None, None, "nothing captured yet".into()),
+        Err(error) => (None, None, format!("no answer: {}", error.report())),
+    };
+    let time_text = time.map(|time| time.to_string());
+    let line = format!("source stands at: {answer} {}", time_text.clone().unwrap_or_default());
+    report.lines.push(grid(lines));
+    for line in lines {
+        if let Some(error) = &line.error {
+            report.lines.push(format!("{}: {}: {}", line.table, error.kind, error.message));
+            report.lines.push(format!("  what to do: {}", error.advice));
+        }
+    }
+    report.tell("source_high", position, line.trim_end().to_owned());
+    report.more.insert("source_high_time".into(), time_text.into());
+    // The command's own lines take the place of a run's.
+    let value = serde_json::to_value(lines).unwrap_or_default();
+    report.more.insert("status".into(), value);
+}
+
+fn grid(lines: &[StatusLine]) -> String {
+    let head = ["table", "state", "mark", "end", "complete until", "age", "lag", "headroom"];
+    let mut grid = vec![head.map(String::from)];
+    let span =
+        |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.0} s"));
+    for line in lines {
+        let mark = line.mark.as_ref();
+        grid.push([
+            line.table.clone(),
+            line.state.to_owned(),
+            mark.map_or_else(|| "-".into(), |mark| mark.sequence.to_string()),
+            mark.map_or_else(|| "-".into(), |mark| mark.end.clone()),
+            line.finalized_until.map_or_else(|| "-".into(), |moment| moment.0.to_string()),
+            span(line.verdict_age_seconds),
+            span(line.lag_seconds),
+            span(line.headroom_seconds),
+        ]);
+    }
+    let mut out = Vec::new();
+    // Memory takes every line.
+    drop(write_grid(&mut out, &grid));
+    String::from_utf8_lossy(&out).trim_end().to_owned()
+}

@@ -1,0 +1,30 @@
+//! `cdc status`.
+
+use crate::support::{Place, cdc, files, table};
+
+#[test]
+fn status_reads_only_before_the_first_run_and_after() {
+    let place = Place::new();
+    let tables = table("dbo.flights", "flights", "earliest");
+    let config = place.write("until = \"2013-10-26T04:00:00Z\"", &tables);
+    let before = cdc(&["status", &config, "--json"]).expect(0);
+    assert_eq!(before["status"][0]["state"], "no target yet");
+    assert!(before["source_high"].as_str().expect("answers").starts_with("0x"));
+    assert!(!place.lake().exists(), "nothing is written");
+    assert!(cdc(&["status", &config]).stdout.contains("no target yet"));
+
+    let run = cdc(&["run", &config, "--once", "--json"]).expect(0);
+    let lake = files(&place.lake());
+    let config = place.write("until = \"2013-10-26T06:00:00Z\"", &tables);
+    let after = cdc(&["status", &config, "--json"]).expect(0);
+    let line = &after["status"][0];
+    assert_eq!(line["state"], "copied");
+    assert_eq!(line["mark"], run["tables"][0]["mark"]);
+    assert_eq!(line["finalized_until"], run["tables"][0]["finalized_until"]);
+    let number = |key: &str| line[key].as_f64().unwrap_or_else(|| panic!("{key} in {line}"));
+    // Idle entries come every 305 s, so two hours of lag are known to five minutes.
+    assert!((6_800.0..7_600.0).contains(&number("lag_seconds")), "{line}");
+    assert!(number("verdict_age_seconds") >= 7_200.0, "{line}");
+    assert!(number("headroom_seconds") > 0.0, "{line}");
+    assert_eq!(files(&place.lake()), lake, "nothing is written");
+}

@@ -1,0 +1,335 @@
+//! One batch of one table: planned, read, guarded, committed.
+
+use futures_util::StreamExt;
+
+use super::{
+    Engine,
+    table::{Open, Table},
+};
+use crate::{
+    batch::{BatchEvent, BatchEventKind, BatchFacts, Commit, Origin, Stamp, TableBatch},
+    change::ChangeColumns,
+    error::{Error, Result},
+    mark::Mark,
+    plan::{self, Cut, Cutter, Piece, Plan},
+    port::{Bound, ChangeRequest, Event, Shutdown},
+    position::{ClosedRange, Position},
+    retention::{self, Readiness},
+    schema,
+    table::CaptureInstance,
+};
+
+/// What became of a table in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing to do up to the bound.
+    UpToDate,
+    /// Capture has not reached the instance.
+    Waiting,
+    /// A batch was committed; there may be more up to the bound.
+    Advanced,
+}
+
+/// The upper bound that all tables of a cycle share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Upper {
+    pub(super) stamp: Stamp,
+}
+
+/// Where reading a batch came to.
+struct ReadOut {
+    facts: BatchFacts,
+    /// The batch ended before its range did, at this commit.
+    cut_at: Option<Stamp>,
+}
+
+impl Engine {
+    /// Reads and commits the next batch of an open table.
+    pub(super) async fn advance(
+        &self,
+        table: &mut Table,
+        upper: Upper,
+        shutdown: &Shutdown,
+    ) -> Result<Step> {
+        let started_at = self.clock.now();
+        let name = table.config.target.clone();
+        let Some(open) = table.open.as_mut() else {
+            return Ok(Step::Waiting);
+        };
+        self.relist(open).await?;
+        let range = match self.plan(open.mark.end, &open.instances, upper).await? {
+            Plan::Read(range) => range,
+            Plan::UpToDate => return Ok(Step::UpToDate),
+            Plan::WaitingForCapture => return Ok(Step::Waiting),
+        };
+        let instances = open.instances.clone();
+        let pieces = plan::pieces(range, &instances);
+        if !self.guard(&pieces, upper).await? {
+            self.observer.on(&Event::WaitingForCapture { table: &name });
+            return Ok(Step::Waiting);
+        }
+        let mut events = self.follow_schema(open, &pieces).await?;
+        let mut facts = BatchFacts::begun(started_at);
+        facts.source_commit_time = upper.stamp.commit_time;
+        let read = self.read(&name, open, &pieces, facts, shutdown).await;
+        let ReadOut { mut facts, cut_at } = match read {
+            Ok(read) => read,
+            Err(error) => return Err(self.give_up(&name, open, error).await),
+        };
+        let end = match cut_at {
+            Some(stamp) => stamp,
+            None => self.stamp(range, upper, &facts).await?,
+        };
+        let read_range = ClosedRange::new(range.from(), end.position)
+            .ok_or_else(|| Error::bug("batch ends before it begins"))?;
+        let pieces: Vec<_> = plan::pieces(read_range, &instances);
+        if let Err(error) = self.guard_read(&pieces, &mut facts).await {
+            return Err(self.give_up(&name, open, error).await);
+        }
+        events.retain(|event| event.at.position <= end.position);
+        self.commit(table, end, facts, events).await?;
+        Ok(Step::Advanced)
+    }
+
+    /// Moves the mark of a table that has no change up to the bound. False when it has to be read
+    /// after all, because its instances are not those that were asked.
+    pub(super) async fn record_progress(&self, table: &mut Table, upper: Upper) -> Result<bool> {
+        let started_at = self.clock.now();
+        let Some(open) = table.open.as_mut() else {
+            return Ok(true);
+        };
+        let Some(range) = ClosedRange::after(open.mark.end, upper.stamp.position) else {
+            return Ok(true);
+        };
+        // A newer instance may hold changes of columns that the older one does not capture.
+        if self.relist(open).await? {
+            return Ok(false);
+        }
+        let instances = open.instances.clone();
+        let mut facts = BatchFacts::begun(started_at);
+        facts.source_commit_time = upper.stamp.commit_time;
+        let pieces = plan::pieces(range, &instances);
+        let events = self.follow_schema(open, &pieces).await?;
+        self.guard_read(&pieces, &mut facts).await?;
+        self.commit(table, upper.stamp, facts, events).await?;
+        Ok(true)
+    }
+
+    async fn plan(
+        &self,
+        after: Position,
+        instances: &[CaptureInstance],
+        upper: Upper,
+    ) -> Result<Plan> {
+        let nth = match self.settings.limits.commits_max {
+            Some(count) if after < upper.stamp.position => {
+                self.source.nth_commit_after(after, count.get()).await?
+            }
+            _ => None,
+        };
+        let start = plan::holder(after, instances)
+            .map(|holder| holder.start)
+            .ok_or_else(|| Error::bug("table has no capture instance"))?;
+        plan::plan(after, Bound::At(upper.stamp.position), nth, start)
+    }
+
+    /// The guard before the read, on the instance of every piece. False while capture has not
+    /// reached one.
+    async fn guard(&self, pieces: &[Piece<'_>], upper: Upper) -> Result<bool> {
+        let names: Vec<_> = pieces.iter().map(|piece| piece.instance.name.clone()).collect();
+        let lows = self.source.low(&names).await?;
+        let high = Bound::At(upper.stamp.position);
+        for (piece, low) in pieces.iter().zip(lows) {
+            match retention::guard_before(piece.instance, piece.range, low, high)? {
+                Readiness::Readable(_) => {}
+                Readiness::WaitingForCapture => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The guard after the read, on the instance of every piece.
+    async fn guard_read(&self, pieces: &[Piece<'_>], facts: &mut BatchFacts) -> Result<()> {
+        let names: Vec<_> = pieces.iter().map(|piece| piece.instance.name.clone()).collect();
+        let lows = self.source.low(&names).await?;
+        if lows.len() != names.len() {
+            return Err(Error::bug("source gave another number of low positions"));
+        }
+        let mut last = None;
+        for (piece, low) in pieces.iter().zip(lows) {
+            last = Some(retention::guard_after(piece.instance, piece.range, low)?);
+        }
+        if let Some(low) = last {
+            facts.retention_watermark = self.source.commit_time(low).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes up changes of the columns inside the pieces before anything of them is read.
+    async fn follow_schema(
+        &self,
+        open: &mut Open,
+        pieces: &[Piece<'_>],
+    ) -> Result<Vec<BatchEvent>> {
+        let mut events: Vec<BatchEvent> = Vec::new();
+        for (index, piece) in pieces.iter().enumerate() {
+            for change in self.source.schema_changes(&piece.instance.name, piece.range).await? {
+                if events.iter().any(|event| event.at.position == change.at) {
+                    continue;
+                }
+                events.push(BatchEvent {
+                    kind: BatchEventKind::SchemaChange,
+                    at: Stamp { position: change.at, commit_time: change.time },
+                    lost: None,
+                    detail: change.statement,
+                });
+            }
+            let added = schema::missing(piece.instance, &open.spec.columns)?;
+            if !added.is_empty() {
+                open.sink.evolve(&added).await?;
+                open.spec.columns.extend(added);
+            }
+            if let Some(older) = index.checked_sub(1).and_then(|before| pieces.get(before)) {
+                events.push(self.switched(older.instance, piece).await?);
+            }
+        }
+        Ok(events)
+    }
+
+    async fn switched(&self, older: &CaptureInstance, newer: &Piece<'_>) -> Result<BatchEvent> {
+        let lost: Vec<_> = older
+            .columns
+            .iter()
+            .filter(|column| newer.instance.column(&column.name).is_none())
+            .map(|column| column.name.as_str())
+            .collect();
+        let mut detail = format!("{} -> {}", older.name, newer.instance.name);
+        if !lost.is_empty() {
+            detail.push_str(&format!("; no longer captured: {}", lost.join(", ")));
+        }
+        let position = newer.instance.start;
+        let commit_time = self.source.commit_time(position).await?;
+        Ok(BatchEvent {
+            kind: BatchEventKind::CaptureInstanceSwitched,
+            at: Stamp { position, commit_time },
+            lost: None,
+            detail,
+        })
+    }
+
+    async fn read(
+        &self,
+        name: &str,
+        open: &mut Open,
+        pieces: &[Piece<'_>],
+        mut facts: BatchFacts,
+        shutdown: &Shutdown,
+    ) -> Result<ReadOut> {
+        let mut cutter = Cutter::new(&self.settings.limits);
+        let epoch = open.mark.epoch();
+        for piece in pieces {
+            let request = ChangeRequest {
+                instance: piece.instance.name.clone(),
+                columns: schema::wanted(piece.instance, &open.spec.columns),
+                range: piece.range,
+                time_before: facts
+                    .counts
+                    .last
+                    .map_or(open.mark.commit_time, |last| last.commit_time),
+                batch_rows: self.settings.batch_rows.get(),
+            };
+            let mut stream = self.source.changes(request).await?;
+            loop {
+                shutdown.check()?;
+                let asked = self.clock.now();
+                let Some(records) = stream.next().await.transpose()? else {
+                    break;
+                };
+                facts.read_seconds += seconds(self.clock.now().micros_since(asked));
+                let bytes = records.get_array_memory_size() as u64;
+                let cut = cutter.next(ChangeColumns::of(&records)?.commits, bytes)?;
+                let (records, bytes) = match cut {
+                    Cut::Take => (records, bytes),
+                    Cut::Stop(rows) => {
+                        let share = bytes * rows as u64 / (records.num_rows().max(1) as u64);
+                        (records.slice(0, rows), share)
+                    }
+                };
+                facts.counts.add(epoch, &records)?;
+                let rows = records.num_rows() as u64;
+                if rows > 0 {
+                    facts.read_bytes += bytes;
+                    let instance = piece.instance.name.clone();
+                    open.sink
+                        .stage(TableBatch { instance, origin: Origin::Changes, records })
+                        .await?;
+                    self.observer.on(&Event::Staged { table: name, rows, bytes });
+                }
+                if matches!(cut, Cut::Stop(_)) {
+                    return Ok(ReadOut { cut_at: facts.counts.last, facts });
+                }
+            }
+        }
+        Ok(ReadOut { facts, cut_at: None })
+    }
+
+    /// The stamp of a range's end: the bound's, the last row's, or asked of the source.
+    async fn stamp(&self, range: ClosedRange, upper: Upper, facts: &BatchFacts) -> Result<Stamp> {
+        let position = range.to();
+        if position == upper.stamp.position {
+            return Ok(upper.stamp);
+        }
+        if let Some(last) = facts.counts.last.filter(|last| last.position == position) {
+            return Ok(last);
+        }
+        Ok(Stamp { position, commit_time: self.source.commit_time(position).await? })
+    }
+
+    /// Commits what is staged with the mark that ends at `end`, then publishes the verdict.
+    async fn commit(
+        &self,
+        table: &mut Table,
+        end: Stamp,
+        mut facts: BatchFacts,
+        events: Vec<BatchEvent>,
+    ) -> Result<()> {
+        let Some(open) = table.open.as_mut() else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let mark = Mark {
+            sequence: open.mark.sequence.saturating_add(1),
+            end: end.position,
+            // Times never go back in log order, whatever a later reading says.
+            commit_time: end.commit_time.max(open.mark.commit_time),
+            generation: open.mark.generation,
+        };
+        facts.duration_ms = now.micros_since(facts.started_at) / 1_000;
+        facts.capture_lag_seconds =
+            facts.source_commit_time.map(|newest| seconds(now.micros_since(newest)).max(0.0));
+        open.sink.commit(Commit { mark, facts: facts.clone(), events }).await?;
+        open.mark = mark;
+        table.state.mark = Some(mark);
+        table.marked_at = Some(now);
+        table.rows += facts.counts.rows;
+        table.batches += u64::from(facts.counts.rows > 0);
+        let name = table.name();
+        self.observer.on(&Event::Committed { table: name, mark: &mark, facts: &facts });
+        self.publish(table).await
+    }
+
+    async fn give_up(&self, name: &str, open: &mut Open, error: Error) -> Error {
+        // What cannot be removed stays invisible; the first error is the one to report.
+        if let Err(second) = open.sink.discard().await {
+            tracing::debug!(table = name, error = %second.report(), "staged rows were not removed");
+        }
+        self.observer.on(&Event::Discarded { table: name });
+        error
+    }
+}
+
+pub(super) fn seconds(micros: i64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "a figure to report")]
+    let micros = micros as f64;
+    micros / 1_000_000.0
+}

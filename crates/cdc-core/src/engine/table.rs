@@ -1,0 +1,289 @@
+//! One table of a run: found at the source, attached at the sink, with its durable state.
+
+use std::time::Duration;
+
+use super::{Engine, StartAt, TableConfig, TableReport, retry::Attempts};
+use crate::{
+    batch::{BatchFacts, Commit, Committed, Stamp},
+    error::{Error, ErrorKind, Result},
+    mark::{self, Mark},
+    plan,
+    port::{Bound, Event, TableSink, TargetState},
+    position::Position,
+    retention, schema,
+    table::{CaptureInstance, TableRef, TableSpec},
+    time::Timestamp,
+    verdict::{self, Hold},
+};
+
+/// A table of a run.
+pub(super) struct Table {
+    pub(super) config: TableConfig,
+    pub(super) attempts: Attempts,
+    /// What is known once the table was attached; gone after an error.
+    pub(super) open: Option<Open>,
+    /// The last durable state that was seen.
+    pub(super) state: TargetState,
+    /// When the last mark became durable, on this side's clock.
+    pub(super) marked_at: Option<Timestamp>,
+    pub(super) rows: u64,
+    pub(super) batches: u64,
+    /// Capture has not reached the table's instance.
+    pub(super) waiting: bool,
+    /// The table stopped for this run.
+    pub(super) stopped: Option<Error>,
+}
+
+/// An attached table.
+pub(super) struct Open {
+    pub(super) spec: TableSpec,
+    pub(super) instances: Vec<CaptureInstance>,
+    pub(super) sink: Box<dyn TableSink>,
+    /// Everything at or before this is durable.
+    pub(super) mark: Mark,
+    /// No instance in `instances` has a change after the mark and at or before this.
+    pub(super) quiet_until: Position,
+}
+
+impl Open {
+    /// The first position whose changes are neither durable nor known to be none.
+    pub(super) fn known_until(&self) -> Position {
+        self.mark.end.max(self.quiet_until)
+    }
+}
+
+impl Table {
+    pub(super) fn new(config: TableConfig) -> Self {
+        Self {
+            config,
+            attempts: Attempts::default(),
+            open: None,
+            state: TargetState::default(),
+            marked_at: None,
+            rows: 0,
+            batches: 0,
+            waiting: false,
+            stopped: None,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.config.target
+    }
+
+    /// True when a cycle should work on the table now.
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        self.stopped.is_none() && self.attempts.wait(now) == Duration::ZERO
+    }
+
+    pub(super) fn report(self) -> TableReport {
+        TableReport {
+            table: self.config.target,
+            mark: self.state.mark,
+            verdict: self.state.verdict,
+            rows: self.rows,
+            batches: self.batches,
+            error: self.stopped,
+        }
+    }
+}
+
+impl Engine {
+    /// Finds the table at the source and attaches its target. A target without a mark gets its
+    /// first one, so that a restart begins where this run did.
+    ///
+    /// Leaves the table closed and waiting while capture has not reached it.
+    pub(super) async fn open(&self, table: &mut Table, high: Bound) -> Result<()> {
+        let instances = self.source.instances(&table.config.source).await?;
+        let Some(oldest) = instances.first() else {
+            return Err(Error::new(ErrorKind::Config, "nothing is captured under this name")
+                .with("table", &table.config.source));
+        };
+        let key = instances.last().map(|newest| newest.key.clone()).unwrap_or_default();
+        let columns = schema::union(&instances)?;
+        let spec = TableSpec::new(table.name(), oldest.table.clone(), columns, key)?;
+        // Known before anything is written: a start that cannot be read must leave no trace.
+        let held = self.sink.inspect(&spec).await?.and_then(|state| state.mark);
+        let start = match held {
+            Some(_) => None,
+            None => match self.start(&table.config, &instances, high).await? {
+                Some(start) => Some(start),
+                None => {
+                    table.waiting = true;
+                    self.observer.on(&Event::WaitingForCapture { table: table.name() });
+                    return Ok(());
+                }
+            },
+        };
+        if let Some(mark) = held {
+            self.check_mark(&mark, &instances, high).await?;
+        }
+        let attached = self.sink.attach(&spec).await?;
+        table.state = attached.state;
+        self.observer
+            .on(&Event::Attached { table: table.name(), mark: attached.state.mark.as_ref() });
+        let mut sink = attached.table;
+        let mark = match (attached.state.mark, start) {
+            (Some(mark), _) => {
+                self.check_mark(&mark, &instances, high).await?;
+                mark
+            }
+            (None, Some(start)) => {
+                let mark = self.first_mark(sink.as_mut(), start).await?;
+                table.state.mark = Some(mark);
+                mark
+            }
+            (None, None) => {
+                return Err(Error::new(ErrorKind::Conflict, "the target's mark has disappeared")
+                    .with("table", table.name()));
+            }
+        };
+        table.marked_at = Some(self.clock.now());
+        table.open = Some(Open { spec, instances, sink, mark, quiet_until: mark.end });
+        table.waiting = false;
+        self.publish(table).await
+    }
+
+    async fn first_mark(&self, sink: &mut dyn TableSink, start: Stamp) -> Result<Mark> {
+        let mark = Mark {
+            sequence: mark::next_sequence(None),
+            end: start.position,
+            commit_time: start.commit_time,
+            generation: 0,
+        };
+        let facts = BatchFacts::begun(self.clock.now());
+        let _: Committed = sink.commit(Commit { mark, facts, events: Vec::new() }).await?;
+        Ok(mark)
+    }
+
+    /// Checks that a mark belongs to the source's log and that what follows it is still there.
+    async fn check_mark(
+        &self,
+        mark: &Mark,
+        instances: &[CaptureInstance],
+        high: Bound,
+    ) -> Result<()> {
+        let Some(holder) = plan::holder(mark.end, instances) else {
+            return Ok(());
+        };
+        plan::plan(mark.end, high, None, holder.start)?;
+        let bounds = self.source.low(std::slice::from_ref(&holder.name)).await?;
+        if let Some(Bound::At(low)) = bounds.first()
+            && mark.end >= *low
+        {
+            let observed = self.source.commit_time(mark.end).await?;
+            plan::check_lineage(mark, *low, observed)?;
+        }
+        Ok(())
+    }
+
+    /// The position that a copy without a mark begins after; none while capture has not reached
+    /// the table.
+    async fn start(
+        &self,
+        config: &TableConfig,
+        instances: &[CaptureInstance],
+        high: Bound,
+    ) -> Result<Option<Stamp>> {
+        let Some(oldest) = instances.first() else {
+            return Ok(None);
+        };
+        let low = self.source.low(std::slice::from_ref(&oldest.name)).await?;
+        let low = low.first().copied().unwrap_or(Bound::Null);
+        if !retention::reached(oldest, high) && !matches!(low, Bound::At(_)) {
+            return Ok(None);
+        }
+        let Bound::At(low) = low else {
+            // Refused with the grant that may be missing.
+            let range = crate::ClosedRange::new(oldest.start, oldest.start);
+            let range = range.ok_or_else(|| Error::bug("a range of one position is empty"))?;
+            retention::guard_after(oldest, range, low)?;
+            return Ok(None);
+        };
+        let before_low = low.decrement();
+        let position = match config.start {
+            StartAt::Earliest => before_low,
+            StartAt::Latest => match high {
+                Bound::At(high) => high.max(before_low),
+                Bound::Null | Bound::Zero => before_low,
+            },
+            StartAt::After(position) => position.in_epoch(low.epoch()),
+            StartAt::Since(moment) => self.source.position_at(moment).await?.ok_or_else(|| {
+                Error::new(ErrorKind::DataLoss, "the source holds nothing as old as the start")
+                    .with("table", &config.target)
+                    .with("setting", "start")
+                    .with("start", moment)
+                    .with("low", low)
+                    .remedy("start later, or at earliest")
+            })?,
+        };
+        Self::check_start(config, position, low, high)?;
+        let commit_time = self.source.commit_time(position).await?;
+        Ok(Some(Stamp { position, commit_time }))
+    }
+
+    fn check_start(
+        config: &TableConfig,
+        start: Position,
+        low: Position,
+        high: Bound,
+    ) -> Result<()> {
+        let place = |error: Error| {
+            error.with("table", &config.target).with("setting", "start").with("start", start)
+        };
+        if start < low.decrement() {
+            return Err(place(Error::new(
+                ErrorKind::DataLoss,
+                "changes after the start were already removed at the source",
+            ))
+            .with("low", low)
+            .remedy("start at earliest, or load the table from a snapshot first"));
+        }
+        match high {
+            Bound::At(high) if start > high => {
+                Err(place(Error::new(ErrorKind::Config, "the start lies in the source's future"))
+                    .with("high", high)
+                    .remedy("start at a position the source has reached, or at latest"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Publishes the verdict that the table's mark allows, when it says more than the stored one.
+    pub(super) async fn publish(&self, table: &mut Table) -> Result<()> {
+        if !self.sink.capabilities().stores_verdict {
+            return Ok(());
+        }
+        let Some(open) = table.open.as_mut() else {
+            return Ok(());
+        };
+        let end = Stamp { position: open.mark.end, commit_time: open.mark.commit_time };
+        let before = table.state.verdict;
+        let verdict = verdict::advance(before, end, self.settings.granularity, Hold::Free);
+        if before.is_some_and(|before| before.finalized_until == verdict.finalized_until) {
+            return Ok(());
+        }
+        let stored = open.sink.publish(verdict).await?;
+        table.state.verdict = Some(stored);
+        self.observer.on(&Event::VerdictPublished { table: table.name(), verdict: &stored });
+        Ok(())
+    }
+
+    /// Lists the table's instances again, under the table's own name: the configured instance may
+    /// be gone. True when the list has changed.
+    pub(super) async fn relist(&self, open: &mut Open) -> Result<bool> {
+        let table = TableRef::Table(open.spec.source.clone());
+        let found = self.source.instances(&table).await.map_err(|error| match error.kind() {
+            // It was there when the table was opened.
+            ErrorKind::Config => Error::new(ErrorKind::DataLoss, "the table is no longer captured")
+                .with("table", &open.spec.source)
+                .with("mark", open.mark.end)
+                .remedy("enable capture again and take a new snapshot")
+                .caused_by(error),
+            _ => error,
+        })?;
+        let changed = found != open.instances;
+        open.instances = found;
+        Ok(changed)
+    }
+}

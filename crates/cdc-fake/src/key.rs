@@ -1,0 +1,165 @@
+//! Sort keys: key columns as bytes whose order is SQL Server's order of the values.
+
+use std::sync::Arc;
+
+use crate::value::Value;
+
+/// The key columns of a row as bytes. Byte order is key order, NULL first; no value's bytes begin
+/// another's, so the bytes of leading columns bound all keys that share them.
+pub(crate) type SortKey = Arc<[u8]>;
+
+/// How texts compare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collation {
+    /// Ignoring case, by code point otherwise.
+    #[default]
+    CaseInsensitive,
+    /// By code point.
+    Binary,
+}
+
+/// The sort key of `values`. Trailing blanks of texts do not count, as in any comparison.
+pub(crate) fn sort_key<'a>(
+    values: impl IntoIterator<Item = &'a Value>,
+    collation: Collation,
+) -> SortKey {
+    let mut key = Vec::with_capacity(16);
+    for value in values {
+        append(&mut key, value, collation);
+    }
+    key.into()
+}
+
+/// The sort key of the row with this number, in a table without a key.
+pub(crate) fn heap_key(number: u64) -> SortKey {
+    number.to_be_bytes().as_slice().into()
+}
+
+fn append(key: &mut Vec<u8>, value: &Value, collation: Collation) {
+    if value.is_null() {
+        key.push(0);
+        return;
+    }
+    key.push(1);
+    match value {
+        Value::Null => {}
+        Value::Bit(bit) => key.push(u8::from(*bit)),
+        Value::Int(number) | Value::DateTime2(number) | Value::Time(number) => signed(key, *number),
+        Value::DateTimeOffset { utc, .. } => signed(key, *utc),
+        Value::DateTime(time) => signed(key, time.as_ticks()),
+        Value::Date(days) => signed(key, i64::from(*days)),
+        Value::Real(number) => float(key, f64::from(*number)),
+        Value::Float(number) => float(key, *number),
+        Value::Decimal(digits) => {
+            let biased = i128::from(*digits).to_be_bytes();
+            key.push(biased.first().copied().unwrap_or_default() ^ 0x80);
+            key.extend(biased.iter().skip(1));
+        }
+        Value::Text(text) => {
+            let text = text.trim_end_matches(' ');
+            match collation {
+                Collation::Binary => escaped(key, text.as_bytes()),
+                Collation::CaseInsensitive if text.is_ascii() => {
+                    escaped(key, text.to_ascii_lowercase().as_bytes());
+                }
+                Collation::CaseInsensitive => escaped(key, text.to_lowercase().as_bytes()),
+            }
+        }
+        Value::Bytes(bytes) => escaped(key, bytes),
+        Value::Uuid(uuid) => {
+            // The server compares the last group first; in the text's order of bytes that is
+            // 10-15, 8-9, then the three leading groups from the third to the first.
+            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *uuid;
+            key.extend([k, l, m, n, o, p, i, j, h, g, f, e, d, c, b, a]);
+        }
+    }
+}
+
+fn signed(key: &mut Vec<u8>, number: i64) {
+    key.extend((number ^ i64::MIN).to_be_bytes());
+}
+
+fn float(key: &mut Vec<u8>, number: f64) {
+    // -0 equals 0 in a key.
+    let bits = if number == 0.0 { 0 } else { number.to_bits() };
+    let negative = bits >> 63 == 1;
+    let ordered = if negative { !bits } else { bits | (1 << 63) };
+    key.extend(ordered.to_be_bytes());
+}
+
+fn escaped(key: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        key.push(*byte);
+        if *byte == 0 {
+            key.push(0xff);
+        }
+    }
+    key.extend([0, 0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(value: &Value) -> SortKey {
+        sort_key([value], Collation::CaseInsensitive)
+    }
+
+    #[test]
+    fn keys_sort_as_the_server_sorts() {
+        let uuid = |at: usize, byte: u8| {
+            let mut bytes = [0; 16];
+            bytes[at] = byte;
+            Value::Uuid(bytes)
+        };
+        let ascending = [
+            Value::Null,
+            // The last group outranks the others, the first group comes last, its last byte
+            // before its first.
+            uuid(0, 1),
+            uuid(3, 1),
+            uuid(4, 1),
+            uuid(7, 1),
+            uuid(9, 1),
+            uuid(8, 1),
+            uuid(15, 1),
+            uuid(10, 1),
+        ];
+        // Within the leading groups the stored bytes are reversed.
+        let order: Vec<_> = ascending.iter().map(key).collect();
+        assert!(order.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(key(&Value::text("Ab ")), key(&Value::text("aB")));
+        assert_eq!(key(&Value::Float(0.0)), key(&Value::Float(-0.0)));
+        assert!(key(&Value::text("a")) < key(&Value::text("a\0")));
+        assert!(key(&Value::bytes(&[0])) < key(&Value::bytes(&[0, 0])));
+    }
+
+    proptest! {
+        #[test]
+        fn byte_order_is_value_order(
+            ints: (i64, i64), digits: (i128, i128),
+            floats in (-1e300f64..1e300, -1e300f64..1e300),
+            bytes: (Vec<u8>, Vec<u8>), rest: (i64, i64),
+        ) {
+            let pair = |a: Value, b: Value| key(&a).cmp(&key(&b));
+            prop_assert_eq!(pair(Value::Int(ints.0), Value::Int(ints.1)), ints.0.cmp(&ints.1));
+            prop_assert_eq!(
+                pair(Value::decimal(digits.0), Value::decimal(digits.1)),
+                digits.0.cmp(&digits.1)
+            );
+            prop_assert_eq!(
+                pair(Value::Float(floats.0), Value::Float(floats.1)),
+                floats.0.partial_cmp(&floats.1).expect("no NaN")
+            );
+            let composite = |bytes: &[u8], rest: i64| {
+                sort_key([&Value::bytes(bytes), &Value::Int(rest)], Collation::Binary)
+            };
+            prop_assert_eq!(
+                composite(&bytes.0, rest.0).cmp(&composite(&bytes.1, rest.1)),
+                bytes.0.cmp(&bytes.1).then(rest.0.cmp(&rest.1))
+            );
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The errors a SQL Server raises, by number, and the one table from numbers to error kinds.
+
+use cdc_core::{Error, ErrorKind};
+
+/// An error as the server raises it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (error {number})")]
+pub struct SqlError {
+    /// The server's number; [`number::CONNECTION_RESET`] for a connection that died.
+    pub number: i32,
+    /// The message, in the server's words as far as a client may rely on them.
+    pub message: String,
+}
+
+/// A result of the server.
+pub type SqlResult<T> = Result<T, SqlError>;
+
+/// Numbers of the errors that the fake raises or that a test may plant.
+#[allow(missing_docs, reason = "the names say what the server says")]
+pub mod number {
+    pub const TIMEOUT: i32 = -2;
+    pub const OPERAND_CLASH: i32 = 206;
+    pub const INVALID_COLUMN: i32 = 207;
+    pub const INVALID_OBJECT: i32 = 208;
+    pub const PERMISSION_DENIED: i32 = 229;
+    pub const COLUMN_COUNT: i32 = 213;
+    pub const COMPUTED_COLUMN: i32 = 271;
+    pub const INSUFFICIENT_ARGUMENTS: i32 = 313;
+    pub const NOT_NULL: i32 = 515;
+    pub const SESSION_KILLED: i32 = 596;
+    pub const DEADLOCK: i32 = 1205;
+    pub const LOCK_TIMEOUT: i32 = 1222;
+    pub const TRUNCATED: i32 = 2628;
+    pub const DUPLICATE_KEY: i32 = 2627;
+    pub const OBJECT_EXISTS: i32 = 2714;
+    pub const DUPLICATE_COLUMN: i32 = 2705;
+    pub const SNAPSHOT_CONFLICT: i32 = 3960;
+    pub const TRUNCATE_REFUSED: i32 = 4711;
+    pub const ALTER_REPLICATED: i32 = 4928;
+    pub const NO_TRANSACTION: i32 = 3902;
+    pub const OVERFLOW: i32 = 8115;
+    pub const LOG_FULL: i32 = 9002;
+    pub const CONNECTION_RESET: i32 = 10054;
+    pub const DATABASE_UNAVAILABLE: i32 = 40613;
+    pub const CDC_NOT_ENABLED: i32 = 22901;
+    pub const INSTANCE_NAME_TAKEN: i32 = 22926;
+    pub const INDEX_UNFIT: i32 = 22942;
+    pub const TWO_INSTANCES: i32 = 22962;
+    pub const LOW_ENDPOINT: i32 = 22964;
+    pub const INSTANCE_UNKNOWN: i32 = 22960;
+}
+
+impl SqlError {
+    /// An error with its number.
+    #[must_use]
+    pub fn new(number: i32, message: impl Into<String>) -> Self {
+        Self { number, message: message.into() }
+    }
+
+    /// A transaction chosen as the victim of a deadlock.
+    #[must_use]
+    pub fn deadlock() -> Self {
+        Self::new(number::DEADLOCK, "transaction was deadlocked on lock resources")
+    }
+
+    /// A lock that another transaction holds.
+    #[must_use]
+    pub fn lock_timeout() -> Self {
+        Self::new(number::LOCK_TIMEOUT, "lock request time out period exceeded")
+    }
+
+    /// A connection that was killed.
+    #[must_use]
+    pub fn killed() -> Self {
+        Self::new(number::CONNECTION_RESET, "connection was forcibly closed")
+    }
+
+    /// A right that is missing, with the statement that grants it.
+    #[must_use]
+    pub fn denied(grant: &str) -> Self {
+        Self::new(number::PERMISSION_DENIED, grant)
+    }
+
+    /// An object that does not exist.
+    #[must_use]
+    pub fn invalid_object(name: &str) -> Self {
+        Self::new(number::INVALID_OBJECT, format!("invalid object name {name}"))
+    }
+
+    /// A column that does not exist.
+    #[must_use]
+    pub fn invalid_column(name: &str) -> Self {
+        Self::new(number::INVALID_COLUMN, format!("invalid column name {name}"))
+    }
+
+    /// What a client does about the error.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self.number {
+            number::TIMEOUT
+            | number::SESSION_KILLED
+            | number::DEADLOCK
+            | number::LOCK_TIMEOUT
+            | number::SNAPSHOT_CONFLICT
+            | number::LOG_FULL
+            | number::CONNECTION_RESET
+            | number::DATABASE_UNAVAILABLE => ErrorKind::Unavailable,
+            number::PERMISSION_DENIED => ErrorKind::Unauthorized,
+            number::INVALID_COLUMN
+            | number::INVALID_OBJECT
+            | number::CDC_NOT_ENABLED
+            | number::INSTANCE_UNKNOWN => ErrorKind::Config,
+            number::OPERAND_CLASH | number::TRUNCATED | number::OVERFLOW | number::NOT_NULL => {
+                ErrorKind::InvalidData
+            }
+            number::INSUFFICIENT_ARGUMENTS => ErrorKind::DataLoss,
+            _ => ErrorKind::Bug,
+        }
+    }
+}
+
+impl From<SqlError> for Error {
+    fn from(error: SqlError) -> Self {
+        let kind = error.kind();
+        let made = match kind {
+            ErrorKind::Unauthorized => Error::new(kind, "a right is missing")
+                .remedy(format!("run: {}", error.message))
+                .with("grant", &error.message),
+            _ => Error::new(kind, error.message.clone()),
+        };
+        made.with("error", error.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_the_kind_that_a_client_acts_on() {
+        for (number, kind) in [
+            (number::TIMEOUT, ErrorKind::Unavailable),
+            (number::DEADLOCK, ErrorKind::Unavailable),
+            (number::LOCK_TIMEOUT, ErrorKind::Unavailable),
+            (number::SNAPSHOT_CONFLICT, ErrorKind::Unavailable),
+            (number::SESSION_KILLED, ErrorKind::Unavailable),
+            (number::CONNECTION_RESET, ErrorKind::Unavailable),
+            (number::DATABASE_UNAVAILABLE, ErrorKind::Unavailable),
+            (number::LOG_FULL, ErrorKind::Unavailable),
+            (number::PERMISSION_DENIED, ErrorKind::Unauthorized),
+            (number::INVALID_OBJECT, ErrorKind::Config),
+            (number::INVALID_COLUMN, ErrorKind::Config),
+            (number::CDC_NOT_ENABLED, ErrorKind::Config),
+            (number::INSTANCE_UNKNOWN, ErrorKind::Config),
+            (number::OPERAND_CLASH, ErrorKind::InvalidData),
+            (number::TRUNCATED, ErrorKind::InvalidData),
+            (number::OVERFLOW, ErrorKind::InvalidData),
+            (number::NOT_NULL, ErrorKind::InvalidData),
+            (number::INSUFFICIENT_ARGUMENTS, ErrorKind::DataLoss),
+            (number::DUPLICATE_KEY, ErrorKind::Bug),
+        ] {
+            assert_eq!(SqlError::new(number, "x").kind(), kind, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_missing_right_names_the_grant() {
+        let error = Error::from(SqlError::denied("GRANT SELECT ON cdc.[dbo_t_CT] TO [reader]"));
+        assert_eq!(error.kind(), ErrorKind::Unauthorized);
+        assert!(error.advice().contains("GRANT SELECT ON cdc.[dbo_t_CT] TO [reader]"));
+    }
+}

@@ -1,0 +1,95 @@
+//! What is said about completeness, and when.
+
+use std::time::Duration;
+
+use cdc_core::{SqlType, TableName, Timestamp, port::Shutdown};
+use cdc_fake::{EnableOptions, TableDefinition, Value};
+use cdc_tests::world::{BEGIN, World, block_on, table};
+
+fn world() -> World {
+    let world = World::new();
+    for name in ["busy", "quiet"] {
+        let definition = TableDefinition::new(name).column("id", SqlType::Int).primary_key(&["id"]);
+        world.database.create_table(definition).expect("new");
+        let name = TableName::new("dbo", name);
+        world.database.enable_table(&name, EnableOptions::default()).expect("new");
+    }
+    world
+}
+
+fn insert(world: &World, table: &str, id: i64) -> Timestamp {
+    let name = TableName::new("dbo", table);
+    let insert = world.database.transact(|open| open.insert(&name, vec![Value::Int(id)]));
+    insert.expect("a new row").time
+}
+
+fn verdict(world: &World, table: &str) -> Option<Timestamp> {
+    world.target.state(table)?.verdict?.finalized_until
+}
+
+#[test]
+fn a_quiet_table_is_as_complete_as_a_busy_one() {
+    let world = world();
+    for id in 0..10 {
+        insert(&world, "busy", id);
+        world.clock.advance(Duration::from_secs(61));
+    }
+    world.clock.advance(Duration::from_secs(10));
+    let report = world.copy(&[table("busy"), table("quiet")]);
+    assert_eq!(report.errors().count(), 0);
+    assert_eq!(verdict(&world, "busy"), verdict(&world, "quiet"));
+    assert_eq!(report.finalized_until(), verdict(&world, "busy"));
+    assert!(report.finalized_until() > Some(BEGIN));
+}
+
+#[test]
+fn the_verdict_never_covers_a_commit_that_is_not_in_the_target() {
+    let world = world().rows_max(1);
+    let mut commits = Vec::new();
+    for id in 0..30 {
+        commits.push(insert(&world, "busy", id));
+        world.clock.advance(Duration::from_secs(45));
+        if id % 7 == 3 {
+            let report = world.copy(&[table("busy"), table("quiet")]);
+            assert_eq!(report.errors().count(), 0);
+            let rows: usize = world.target.commits("busy").iter().map(|commit| commit.rows).sum();
+            let until = verdict(&world, "busy").expect("published");
+            let due = commits.iter().filter(|time| **time < until).count();
+            assert!(rows >= due, "{rows} of {due}");
+        }
+    }
+}
+
+#[test]
+fn a_running_engine_records_progress_of_quiet_tables_at_a_bounded_rate() {
+    let world = world();
+    insert(&world, "busy", 1);
+    let (stop, shutdown) = cdc_core::port::ShutdownHandle::new();
+    // The clock moves as the engine sleeps: an hour of polls, ended by the server.
+    let stop_at = world.clock.time().plus_micros(3_600_000_000);
+    let clock = world.clock.clone();
+    let database = world.database.clone();
+    plant_stop(&database, clock, stop_at, stop);
+    let report = block_on(world.engine().run(vec![table("busy"), table("quiet")], &shutdown));
+    assert_eq!(report.errors().count(), 0);
+    let marks = world.target.commits("quiet").len();
+    // Idle entries come every five minutes: about a dozen marks, not one a poll.
+    assert!((10..=16).contains(&marks), "{marks}");
+    let _: Shutdown = shutdown;
+}
+
+/// Asks for the stop once the clock has reached `at`: looked at with every poll.
+fn plant_stop(
+    database: &cdc_fake::FakeDatabase,
+    clock: cdc_fake::VirtualClock,
+    at: Timestamp,
+    stop: cdc_core::port::ShutdownHandle,
+) {
+    database.on_next(cdc_fake::Call::High, cdc_fake::Side::Before, move |database| {
+        if clock.time() >= at {
+            stop.request();
+        } else {
+            plant_stop(database, clock, at, stop);
+        }
+    });
+}

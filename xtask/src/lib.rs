@@ -1,0 +1,20 @@
+//! The project's tasks: the rules of the source tree ([`tidy`]), the steps of the test command
+//! ([`steps`]), and the comparison of written tables with independent readers ([`readers`]).
+//!
+//! It is a library so that tests can hand each rule a tree with a planted violation.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task's report is what it prints")]
+
+pub mod failure;
+pub mod finding;
+pub mod readers;
+pub mod require;
+pub mod source;
+pub mod steps;
+pub mod tidy;
+pub mod tree;
+pub mod workspace;
+
+pub use failure::{Failure, Result};
+pub use finding::Finding;
+pub use tree::Tree;

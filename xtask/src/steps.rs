@@ -1,0 +1,187 @@
+//! The steps of `cargo xtask test`, one after the other, each with its seconds.
+
+use std::{
+    fmt,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Failure, Finding, Result, Tree, readers,
+    require::{self, Required},
+    tidy as rules,
+    workspace::{self, Workspace},
+};
+
+/// A part of the tests, in the order of [`Step::ALL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Tidy,
+    Fmt,
+    Clippy,
+    Test,
+    Readers,
+}
+
+/// How a step ended.
+enum Outcome {
+    Passed(Duration),
+    /// Passed with some of its parts, which are named, left out.
+    PassedWithout(Duration, Vec<&'static str>),
+    Skipped(String),
+    Failed(Duration),
+    NotRun,
+}
+
+impl Step {
+    const ALL: [Self; 5] = [Self::Tidy, Self::Fmt, Self::Clippy, Self::Test, Self::Readers];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tidy => "tidy",
+            Self::Fmt => "fmt",
+            Self::Clippy => "clippy",
+            Self::Test => "test",
+            Self::Readers => "readers",
+        }
+    }
+
+    /// The cargo command behind the step; the others run in this process.
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Tidy | Self::Readers => &[],
+            Self::Fmt => &["fmt", "--all", "--check"],
+            Self::Clippy => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            Self::Test => &["test", "--workspace"],
+        }
+    }
+
+    /// Why the machine cannot do the step, if it cannot.
+    fn missing(self, workspace: &Workspace) -> Option<String> {
+        let component = match self {
+            Self::Fmt => "rustfmt",
+            Self::Clippy => "clippy",
+            Self::Tidy | Self::Test | Self::Readers => return None,
+        };
+        let present = workspace::succeeds(&mut workspace.cargo(&[self.name(), "--version"]));
+        (!present).then(|| format!("not installed; rustup component add {component}"))
+    }
+
+    fn run(self, workspace: &Workspace, required: &Required) -> Result<Outcome> {
+        let start = Instant::now();
+        match self {
+            Self::Tidy => tidy(workspace)?,
+            Self::Readers => {
+                let compared = readers::run(workspace, required, &readers::Request::default())?;
+                let skipped = compared.skipped;
+                return Ok(match (compared.by.is_empty(), skipped.is_empty()) {
+                    (true, _) => Outcome::Skipped(format!("{}: see above", skipped.join(", "))),
+                    (false, true) => Outcome::Passed(start.elapsed()),
+                    (false, false) => Outcome::PassedWithout(start.elapsed(), skipped),
+                });
+            }
+            Self::Fmt | Self::Clippy | Self::Test => {
+                let mut command = workspace.cargo(self.arguments());
+                command.env(require::VARIABLE, required.text());
+                run_to_end(&mut command)?;
+            }
+        }
+        Ok(Outcome::Passed(start.elapsed()))
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passed(took) => write!(f, "ok       {:>7.1} s", took.as_secs_f64()),
+            Self::PassedWithout(took, skipped) => {
+                write!(f, "ok       {:>7.1} s  SKIPPED {}", took.as_secs_f64(), skipped.join(", "))
+            }
+            Self::Failed(took) => write!(f, "FAILED   {:>7.1} s", took.as_secs_f64()),
+            Self::Skipped(reason) => write!(f, "SKIPPED  {reason}"),
+            Self::NotRun => write!(f, "not run"),
+        }
+    }
+}
+
+/// Runs every step, and stops at the first that fails.
+///
+/// # Errors
+/// The failure of the step, or a step that is required and cannot run here.
+pub fn run(workspace: &Workspace, required: &Required) -> Result<()> {
+    let mut outcomes = Vec::new();
+    let mut failed = None;
+    for step in Step::ALL {
+        let name = step.name();
+        if failed.is_some() {
+            outcomes.push((name, Outcome::NotRun));
+            continue;
+        }
+        match step.arguments() {
+            [] => println!("== {name}"),
+            arguments => println!("== {name}: cargo {}", arguments.join(" ")),
+        }
+        let start = Instant::now();
+        let result = match step.missing(workspace) {
+            Some(reason) if required.has(name) => Err(Failure::new(reason)),
+            Some(reason) => {
+                println!("SKIPPED {name}: {reason}");
+                outcomes.push((name, Outcome::Skipped(reason)));
+                continue;
+            }
+            None => step.run(workspace, required),
+        };
+        let outcome = match result {
+            Ok(outcome) => outcome,
+            Err(failure) => {
+                failed = Some(Failure::new(format!("step {name} failed: {failure}")));
+                Outcome::Failed(start.elapsed())
+            }
+        };
+        println!("== {name} {outcome}\n");
+        outcomes.push((name, outcome));
+    }
+    println!("summary");
+    for (name, outcome) in &outcomes {
+        println!("  {name:<8} {outcome}");
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Checks the rules of the workspace's tree.
+///
+/// # Errors
+/// When there is a breach, or the tree cannot be read.
+pub fn tidy(workspace: &Workspace) -> Result<()> {
+    report(&rules::check(&Tree::tracked(&workspace.root)?))
+}
+
+/// Prints each finding on a line.
+///
+/// # Errors
+/// When there is one.
+pub fn report(findings: &[Finding]) -> Result<()> {
+    for finding in findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(()),
+        1 => Err(Failure::new("1 rule of the tree is broken")),
+        count => Err(Failure::new(format!("{count} rules of the tree are broken"))),
+    }
+}
+
+/// Runs a command with this process's output, and waits for its end.
+///
+/// # Errors
+/// When it does not start, or ends with anything but success.
+pub fn run_to_end(command: &mut Command) -> Result<()> {
+    let status =
+        command.status().map_err(|e| Failure::caused(command.get_program().display(), e))?;
+    if status.success() {
+        return Ok(());
+    }
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    Err(Failure::new(format!("`{}` ended with {status}", line.join(" "))))
+}

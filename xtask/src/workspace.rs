@@ -1,0 +1,74 @@
+//! Where the workspace and its build directory are, and how cargo is called inside a task.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use cargo_metadata::MetadataCommand;
+
+use crate::{Failure, Result};
+
+/// Variables that `cargo run` sets for a task. Build scripts watch some of them, so a cargo called
+/// with them would build their crates again.
+const SET_BY_CARGO: [&str; 6] = [
+    "CARGO_MANIFEST_",
+    "CARGO_PKG_",
+    "CARGO_PRIMARY_PACKAGE",
+    "CARGO_CRATE_NAME",
+    "CARGO_BIN_NAME",
+    "OUT_DIR",
+];
+
+/// The directories a task works in.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// The directory of the root manifest.
+    pub root: PathBuf,
+    /// The one build directory that every step shares.
+    pub target: PathBuf,
+}
+
+impl Workspace {
+    /// The workspace that holds the current directory.
+    ///
+    /// # Errors
+    /// When the current directory is in no workspace.
+    pub fn find() -> Result<Self> {
+        let metadata = MetadataCommand::new()
+            .no_deps()
+            .exec()
+            .map_err(|e| Failure::caused("run this inside the workspace", e))?;
+        Ok(Self {
+            root: metadata.workspace_root.into_std_path_buf(),
+            target: metadata.target_directory.into_std_path_buf(),
+        })
+    }
+
+    /// A cargo command at the root, with the environment of a cargo started by hand.
+    #[must_use]
+    pub fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        for (name, _) in env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if SET_BY_CARGO.iter().any(|set| name.starts_with(set)) {
+                command.env_remove(name);
+            }
+        }
+        command.args(arguments).current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        command
+    }
+}
+
+/// Whether a command starts and succeeds; its output is dropped.
+#[must_use]
+pub fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// `path` as text for a command's argument or a message.
+#[must_use]
+pub fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
