@@ -243,21 +243,14 @@ mod tests {
 
     fn layout(data_type: DataType) -> Layout {
         let schema = Arc::new(Schema::new(vec![Field::new("c", data_type, true)]));
-        Layout {
-            logical: Arc::clone(&schema),
-            physical: schema,
-            measured: Arc::default(),
-        }
+        Layout { logical: Arc::clone(&schema), physical: schema, measured: Arc::default() }
     }
 
     fn aligned(to: DataType, array: ArrayRef) -> Result<ArrayRef> {
         let field = Field::new("C", array.data_type().clone(), true);
         let batch = TableBatch {
             instance: InstanceName::new("dbo_t"),
-            origin: Origin::Snapshot(Stamp {
-                position: Lsn::ZERO.into(),
-                commit_time: None,
-            }),
+            origin: Origin::Snapshot(Stamp { position: Lsn::ZERO.into(), commit_time: None }),
             records: RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array])
                 .expect("a batch"),
         };
@@ -275,10 +268,7 @@ mod tests {
         for array in given {
             let array = aligned(utc.clone(), array).expect("the same moment");
             assert_eq!(array.data_type(), &utc);
-            assert_eq!(
-                array.as_primitive::<TimestampMicrosecondType>().value(0),
-                5_000
-            );
+            assert_eq!(array.as_primitive::<TimestampMicrosecondType>().value(0), 5_000);
         }
     }
 
@@ -307,10 +297,7 @@ mod tests {
     #[test]
     fn a_value_outside_its_type_is_refused_without_being_told() {
         let array = Decimal128Array::from(vec![123_456]);
-        let array = array
-            .with_precision_and_scale(38, 0)
-            .expect("fits")
-            .to_data();
+        let array = array.with_precision_and_scale(38, 0).expect("fits").to_data();
         let wrong = array.into_builder().data_type(DataType::Decimal128(5, 0));
         let wrong = Decimal128Array::from(wrong.build().expect("same layout"));
         let error = aligned(DataType::Decimal128(5, 0), Arc::new(wrong)).expect_err("too long");

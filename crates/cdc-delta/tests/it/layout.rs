@@ -213,8 +213,7 @@ fn a_new_column_and_a_checkpoint_leave_comments_and_properties_alone() {
         config.checkpoint_interval = 1;
         let mut table = open(&store, config, 1).attach(&spec).await.unwrap().table;
         let before = delta(&store, &place("bronze/orders")).await;
-        spec.columns
-            .push(Column::new("late", 3, SqlType::Int, true));
+        spec.columns.push(Column::new("late", 3, SqlType::Int, true));
         table.evolve(&spec.columns).await.unwrap();
         table.stage(rows(&spec, 1)).await.unwrap();
         table.commit(commit(1)).await.unwrap();
@@ -222,20 +221,14 @@ fn a_new_column_and_a_checkpoint_leave_comments_and_properties_alone() {
         let metadata = |table: &deltalake::DeltaTable| {
             let metadata = table.snapshot().unwrap().metadata();
             let text = metadata.description().map(ToOwned::to_owned);
-            (
-                metadata.id().to_owned(),
-                text,
-                metadata.configuration().clone(),
-            )
+            (metadata.id().to_owned(), text, metadata.configuration().clone())
         };
         assert_eq!(metadata(&before), metadata(&after));
         assert!(metadata(&after).1.is_some());
         let schema = after.snapshot().unwrap().schema();
         let last = schema.fields().last().unwrap();
         assert_eq!(last.name(), "late", "a late column stands at the end");
-        let commented = schema
-            .fields()
-            .filter(|field| field.metadata().contains_key("comment"));
+        let commented = schema.fields().filter(|field| field.metadata().contains_key("comment"));
         assert_eq!(commented.count(), 9);
     });
 }
@@ -253,21 +246,14 @@ fn a_root_with_blanks_and_a_table_with_odd_letters_are_plain_directories() {
     block_on(async {
         for sequence in 1..=2 {
             let attached = sink.attach(&spec).await.unwrap();
-            assert_eq!(
-                attached.state.mark.map_or(0, |mark| mark.sequence),
-                sequence - 1
-            );
+            assert_eq!(attached.state.mark.map_or(0, |mark| mark.sequence), sequence - 1);
             let mut table = attached.table;
             table.stage(rows(&spec, sequence)).await.unwrap();
             table.commit(commit(sequence)).await.unwrap();
         }
         let files: Arc<dyn ObjectStore> = Arc::new(object_store::local::LocalFileSystem::new());
         let bronze = root.join("bronze").join("gr@C3@B6@C3@9Fe@2F1");
-        assert!(
-            bronze.join("_delta_log").is_dir(),
-            "{}",
-            sink.bronze_location(&spec.name)
-        );
+        assert!(bronze.join("_delta_log").is_dir(), "{}", sink.bronze_location(&spec.name));
         let location = url::Url::from_directory_path(bronze).unwrap();
         let ids = column(&files, &location, "id").await;
         assert_eq!(ids, crate::support::ints(1..=2));
