@@ -1,3 +1,5 @@
+//! The configuration as people write it: what is read, and what is refused in which words.
+
 use super::*;
 
 const GOOD: &str = r#"
