@@ -37,7 +37,8 @@ fn read(root: &Path, spec: &TableSpec) -> Vec<RecordBatch> {
     let text = |value: &Value| value.as_str().map_or(Cell::Null, Cell::text);
     let number = |value: &Value| value.as_i64().map_or(Cell::Null, Cell::Int);
     let wall = |value: &Value| value.as_i64().map_or(Cell::Null, Cell::Wall);
-    let lead: [(&str, &dyn Fn(&Value) -> Cell, Form); 8] = [
+    type Reading<'a> = (&'a str, &'a dyn Fn(&Value) -> Cell, Form);
+    let lead: [Reading<'_>; 8] = [
         ("_capture_instance", &text, Form::Text),
         (field::START_LSN, &text, Form::Text),
         (field::SEQVAL, &text, Form::Text),

@@ -65,7 +65,8 @@ impl Staging {
         };
         if let Err(error) = put(&mut upload, bytes).await {
             let error = fault::store(error, self.place.file(&name));
-            abandon(&self.place, &name, upload).await;
+            drop(upload);
+            remove(&self.place, &name).await;
             return Err(error);
         }
         let full = encoder.bytes() >= self.shared.config.file_bytes_max;
@@ -103,7 +104,8 @@ impl Staging {
         };
         if let Err(error) = sent {
             let error = fault::store(error, self.place.file(&name));
-            abandon(&self.place, &name, upload).await;
+            drop(upload);
+            remove(&self.place, &name).await;
             return Err(error);
         }
         self.done.push(DataFile {
@@ -147,16 +149,23 @@ impl Staging {
     }
 }
 
-/// Gives up an upload. It may have become an object when only its reply was lost.
+/// Gives up an upload that had no fault. One that had cannot be ended in an orderly way: its
+/// writer panics; what a store keeps of it expires by the store's own rules.
 async fn abandon(place: &Place, name: &str, mut upload: BufWriter) {
+    if let Err(error) = upload.abort().await {
+        tracing::debug!(name, %error, "an upload was not ended; no table names its file");
+    }
+    remove(place, name).await;
+}
+
+/// Removes a file that no commit names. It may be there though only its reply was lost.
+async fn remove(place: &Place, name: &str) {
     let path = place.file(name);
-    let ended = upload.abort().await;
-    let removed = match place.store.delete(&path).await {
-        Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = ended.and(removed) {
-        tracing::debug!(%path, %error, "a staged file stays behind; no table names it");
+    match place.store.delete(&path).await {
+        Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+        Err(error) => {
+            tracing::debug!(%path, %error, "a staged file stays behind; no table names it");
+        }
     }
 }
 

@@ -48,8 +48,8 @@ pub fn lookup_argument(zone: ServerZone, moment: Timestamp) -> ServerTime {
 /// that moment on none is. So every moment that a row left out can stand for is at or before every
 /// moment of the rows that are read, and a row left out rules none of these out.
 ///
-/// Where cleanup has removed rows of that range, the result is still not after the truth, but it can
-/// be the first pass instead of the second.
+/// Where cleanup has removed rows of that range, the result is still not after the truth, but it
+/// can be the first pass instead of the second.
 #[must_use]
 pub fn lookback(zone: ServerZone, reading: ServerTime) -> Option<ServerTime> {
     let local = reading.local_micros();

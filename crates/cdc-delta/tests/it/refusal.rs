@@ -178,3 +178,76 @@ fn a_late_column_that_needs_mapping_is_refused_with_the_statement() {
         assert_eq!(objects(&store).await, before);
     });
 }
+
+/// A facts table as an older release would have left it: some columns, no version.
+async fn old_facts(store: &Arc<dyn ObjectStore>, properties: &[(&str, &str)]) {
+    let location = place("facts");
+    let prefix = Path::from_url_path(location.path()).unwrap();
+    let inside = object_store::prefix::PrefixStore::new(Arc::clone(store), prefix);
+    let log = deltalake::logstore::default_logstore(
+        Arc::new(inside),
+        Arc::clone(store),
+        &location,
+        &Default::default(),
+    );
+    DeltaTable::new(log)
+        .create()
+        .with_columns([
+            StructField::nullable("batch_id", DataType::LONG),
+            StructField::nullable("started_at", DataType::TIMESTAMP_NTZ),
+        ])
+        .with_configuration(
+            properties.iter().map(|(key, value)| ((*key).to_owned(), Some((*value).to_owned()))),
+        )
+        .with_raise_if_key_not_exists(false)
+        .await
+        .unwrap();
+}
+
+#[test]
+fn a_table_of_an_older_release_moves_forward_once() {
+    block_on(async {
+        let store = store();
+        old_facts(&store, &[("cdc.kind", "facts")]).await;
+        let mut table = open(&store, settings(), 1).attach(&orders()).await.unwrap().table;
+        let facts = delta(&store, &place("facts")).await;
+        let snapshot = facts.snapshot().unwrap();
+        assert_eq!(snapshot.schema().fields().count(), 29);
+        assert_eq!(snapshot.metadata().configuration()["cdc.schema_version"], "1");
+        let version = facts.version().unwrap();
+        open(&store, settings(), 2).attach(&orders()).await.unwrap();
+        assert_eq!(delta(&store, &place("facts")).await.version().unwrap(), version);
+        table = {
+            drop(table);
+            open(&store, settings(), 3).attach(&orders()).await.unwrap().table
+        };
+        table.stage(rows(&orders(), 1)).await.unwrap();
+        table.commit(commit(1)).await.unwrap();
+        let ids = crate::support::column(&store, &place("facts"), "batch_id").await;
+        assert_eq!(ids, crate::support::ints([1]));
+    });
+}
+
+#[test]
+fn a_newer_table_is_written_unless_it_forbids_it() {
+    block_on(async {
+        let newer = store();
+        old_facts(&newer, &[("cdc.kind", "facts"), ("cdc.schema_version", "9")]).await;
+        open(&newer, settings(), 1).attach(&orders()).await.unwrap();
+        let forbidden = store();
+        old_facts(&forbidden, &[("cdc.kind", "facts"), ("cdc.min_version", "9")]).await;
+        let error = refused(&forbidden, ErrorKind::Config).await;
+        assert_eq!(error.context("needs_version"), Some("9"));
+    });
+}
+
+#[test]
+fn a_log_that_would_forget_its_marks_is_refused() {
+    block_on(async {
+        let store = store();
+        let retention = ("delta.setTransactionRetentionDuration", "interval 1 days");
+        old_facts(&store, &[("cdc.kind", "facts"), retention]).await;
+        let error = refused(&store, ErrorKind::Config).await;
+        assert!(error.advice().contains("UNSET TBLPROPERTIES"), "{}", error.advice());
+    });
+}

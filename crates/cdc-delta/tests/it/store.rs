@@ -31,6 +31,8 @@ struct State {
     requests: u64,
     /// Bytes that went to or came from the store.
     bytes: u64,
+    /// The numbers of the requests that change something.
+    effects: Vec<u64>,
     fault: Option<(u64, Fault)>,
     dead: bool,
 }
@@ -72,6 +74,17 @@ impl Watched {
 
     pub(crate) fn dynamic(&self) -> Arc<dyn ObjectStore> {
         Arc::new(self.clone())
+    }
+
+    pub(crate) fn effects(&self) -> Vec<u64> {
+        self.state.lock().unwrap().effects.clone()
+    }
+
+    /// The next request changes something.
+    fn effect(&self) {
+        let mut state = self.state.lock().unwrap();
+        let next = state.requests + 1;
+        state.effects.push(next);
     }
 
     fn turn(&self) -> Turn {
@@ -127,6 +140,7 @@ impl ObjectStore for Watched {
         opts: PutOptions,
     ) -> Result<PutResult> {
         self.count(payload.content_length());
+        self.effect();
         self.watch(self.inner.put_opts(at, payload, opts)).await
     }
 
@@ -135,6 +149,7 @@ impl ObjectStore for Watched {
         at: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
+        self.effect();
         self.watch(self.inner.put_multipart_opts(at, opts)).await
     }
 
@@ -157,6 +172,7 @@ impl ObjectStore for Watched {
                 let this = this.clone();
                 async move {
                     let path = path?;
+                    this.effect();
                     let gone = object_store::ObjectStoreExt::delete(this.inner.as_ref(), &path);
                     this.watch(gone).await?;
                     Ok(path)
@@ -188,6 +204,7 @@ impl ObjectStore for Watched {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.effect();
         self.watch(self.inner.copy_opts(from, to, options)).await
     }
 }

@@ -178,8 +178,13 @@ fn logical(schema: &deltalake::kernel::StructType, file: &RecordBatch) -> Record
 
 /// One column of a table, in ascending order.
 pub(crate) async fn column(store: &Arc<dyn ObjectStore>, location: &Url, name: &str) -> Vec<Cell> {
+    cells(&read(store, location).await, name)
+}
+
+/// One column of what was read, in ascending order.
+pub(crate) fn cells(batches: &[RecordBatch], name: &str) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for batch in read(store, location).await {
+    for batch in batches {
         let column = batch.column_by_name(name).unwrap();
         for row in 0..batch.num_rows() {
             cells.push(Cell::of(column, row).unwrap());
