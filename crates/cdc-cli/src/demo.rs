@@ -174,7 +174,8 @@ impl Stage {
         // Capture reads the log some seconds behind.
         let now = sample.now();
         sample.pass_until(now.plus_micros(10_000_000))?;
-        // About half of what the first half inserts, and never in the first batch.
+        // About half of what the first half inserts, and behind the first batch, unless one
+        // commit is larger than a batch.
         let pieces = self.flights / 4 / self.piece_rows().max(1);
         let after = pieces.max(PIECES + 2) + self.seed % 5;
         let sink = Arc::new(CrashingSink::new(self.sink()?, "flights", after));

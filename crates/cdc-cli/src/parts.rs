@@ -23,7 +23,7 @@ pub(crate) struct Parts {
     pub(crate) sink: DeltaSink,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    sample: Sample,
+    pub(crate) sample: Sample,
 }
 
 impl Parts {

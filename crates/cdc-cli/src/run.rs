@@ -69,11 +69,13 @@ async fn copy(config: &Config, once: bool, progress: &Progress) -> Result<Copied
         Some(address) => Some(metrics::serve(address, Arc::clone(&metrics)).await?),
         None => None,
     };
-    let mut observers: Vec<Arc<dyn Observer>> =
-        vec![Arc::new(LogObserver), Arc::new(progress.clone())];
+    // Figures first: whoever reads a line finds it counted.
+    let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
     if server.is_some() {
         observers.push(metrics);
     }
+    observers.push(Arc::new(LogObserver));
+    observers.push(Arc::new(progress.clone()));
     let engine = Engine::new(
         Arc::clone(&parts.source),
         Arc::new(parts.sink.clone()),

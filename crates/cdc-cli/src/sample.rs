@@ -130,6 +130,12 @@ impl Sample {
         FakeSource::new(&self.database, Login::Owner)
     }
 
+    /// The database, for tests that plant faults.
+    #[cfg(test)]
+    pub(crate) fn database(&self) -> &FakeDatabase {
+        &self.database
+    }
+
     /// The committed rows of a table, as they are now.
     ///
     /// # Errors

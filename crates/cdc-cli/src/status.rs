@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cdc_core::{
-    CaptureInstance, Error, Result, TableConfig, TableSpec, Timestamp,
+    CaptureInstance, Mark, Result, TableConfig, TableRef, TableSpec, Timestamp, plan,
     port::{Bound, Sink, Source, TargetState},
     schema,
 };
@@ -120,38 +120,59 @@ async fn fill(
     table: &TableConfig,
     high: Option<High>,
 ) -> Result<()> {
-    let instances = parts.source.instances(&table.source).await?;
-    let state = parts.sink.inspect(&spec(table, &instances)?).await?;
-    let Some(TargetState { mark: Some(mark), verdict }) = state else {
-        line.state = "no target yet";
-        return Ok(());
+    let found = parts.source.instances(&table.source).await;
+    // A source that does not answer hides nothing of what the target holds.
+    let (instances, failed) = match found {
+        Ok(instances) => (instances, None),
+        Err(error) => (Vec::new(), Some(error)),
     };
-    line.state = "copied";
-    line.mark = Some(MarkLine::from(&mark));
-    let until = verdict.and_then(|verdict| verdict.finalized_until);
-    line.finalized_until = until.map(Moment);
-    let now = parts.clock.now();
-    line.verdict_age_seconds = until.map(|until| seconds(now, until));
-    let newest = high.and_then(|high| high.time);
-    line.lag_seconds = newest.zip(mark.commit_time).map(|(new, old)| seconds(new, old).max(0.0));
-    let holder = cdc_core::plan::holder(mark.end, &instances);
-    if let (Some(holder), Some(end)) = (holder, mark.commit_time) {
-        let low = parts.source.low(std::slice::from_ref(&holder.name)).await?;
-        if let Some(Bound::At(low)) = low.first().copied() {
-            let removed = parts.source.commit_time(low).await?;
-            line.headroom_seconds = removed.map(|removed| seconds(end, removed));
+    let Some(spec) = spec(table, &instances)? else {
+        return failed.map_or(Ok(()), Err);
+    };
+    let state = parts.sink.inspect(&spec).await?;
+    if let Some(TargetState { mark: Some(mark), verdict }) = state {
+        line.state = "copied";
+        line.mark = Some(MarkLine::from(&mark));
+        let until = verdict.and_then(|verdict| verdict.finalized_until);
+        line.finalized_until = until.map(Moment);
+        line.verdict_age_seconds = until.map(|until| seconds(parts.clock.now(), until));
+        let newest = high.and_then(|high| high.time).zip(mark.commit_time);
+        line.lag_seconds = newest.map(|(new, old)| seconds(new, old).max(0.0));
+        if failed.is_none() {
+            line.headroom_seconds = headroom(parts, &mark, &instances).await?;
         }
+    } else if failed.is_none() {
+        line.state = "no target yet";
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
-fn spec(table: &TableConfig, instances: &[CaptureInstance]) -> Result<TableSpec> {
-    let newest = instances.last().ok_or_else(|| {
-        Error::new(cdc_core::ErrorKind::Config, "nothing is captured under this name")
-            .with("table", &table.source)
-    })?;
-    let columns = schema::union(instances)?;
-    TableSpec::new(&table.target, newest.table.clone(), columns, newest.key.clone())
+/// Seconds of source time from what cleanup has removed up to a mark, where both are known.
+async fn headroom(
+    parts: &Parts,
+    mark: &Mark,
+    instances: &[CaptureInstance],
+) -> Result<Option<f64>> {
+    let (Some(holder), Some(end)) = (plan::holder(mark.end, instances), mark.commit_time) else {
+        return Ok(None);
+    };
+    let low = parts.source.low(std::slice::from_ref(&holder.name)).await?;
+    let Some(Bound::At(low)) = low.first().copied() else {
+        return Ok(None);
+    };
+    let removed = parts.source.commit_time(low).await?;
+    Ok(removed.map(|removed| seconds(end, removed)))
+}
+
+/// The spec under which a table is looked at; none when only the source could name the table.
+fn spec(table: &TableConfig, instances: &[CaptureInstance]) -> Result<Option<TableSpec>> {
+    let name = match (instances.first(), &table.source) {
+        (Some(oldest), _) => oldest.table.clone(),
+        (None, TableRef::Table(name)) => name.clone(),
+        (None, TableRef::Instance(_)) => return Ok(None),
+    };
+    let key = instances.last().map(|newest| newest.key.clone()).unwrap_or_default();
+    TableSpec::new(&table.target, name, schema::union(instances)?, key).map(Some)
 }
 
 fn seconds(later: Timestamp, earlier: Timestamp) -> f64 {
@@ -204,4 +225,44 @@ fn grid(lines: &[StatusLine]) -> String {
     // Memory takes every line.
     drop(write_grid(&mut out, &grid));
     String::from_utf8_lossy(&out).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use cdc_core::{Engine, port::Shutdown};
+    use cdc_fake::{Call, SqlError, sql_error::number};
+
+    use super::*;
+    use crate::config::Config;
+
+    #[tokio::test]
+    async fn a_source_that_does_not_answer_hides_nothing_of_the_target() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("cdc.toml");
+        let text = "[source]\nkind = \"fake\"\n[source.fake]\nrows = 200\n[target]\nroot = \"lake\"\n\
+                    [[tables]]\nsource = \"dbo.flights\"\n[[tables]]\nsource = \"dbo.planes\"\n";
+        std::fs::write(&file, text).expect("is written");
+        let config = Config::load(&file, &|_| None).expect("is right");
+        let parts = Parts::new(&config).expect("are built");
+        let sink = std::sync::Arc::new(parts.sink.clone());
+        let (source, clock) = (parts.source.clone(), parts.clock.clone());
+        let engine =
+            Engine::new(source, sink, clock, parts.entropy.clone(), config.settings.clone());
+        let flights = &config.tables[0];
+        let run = engine.run_once(vec![flights.clone()], &Shutdown::never()).await;
+        assert_eq!(run.errors().count(), 0);
+
+        let gone = SqlError::new(number::TIMEOUT, "no answer");
+        parts.sample.database().fail_next(Call::Instances, 2, &gone);
+        let copied = look(&parts, flights, None).await;
+        assert_eq!(copied.state, "copied");
+        let mark = run.tables[0].mark.as_ref().map(MarkLine::from).expect("a mark");
+        assert_eq!(copied.mark.map(|mark| mark.end), Some(mark.end));
+        assert_eq!(copied.error.map(|error| error.kind), Some("unavailable"));
+        let other = look(&parts, &config.tables[1], None).await;
+        assert_eq!(other.state, "unknown", "whether a target is due is the source's to say");
+        let answered = look(&parts, &config.tables[1], None).await;
+        assert_eq!(answered.state, "no target yet");
+        assert!(answered.error.is_none());
+    }
 }

@@ -1,3 +1,5 @@
+//! The configuration as people write it: what is read, and what is refused in which words.
+
 use super::*;
 
 const GOOD: &str = r#"
@@ -187,4 +189,80 @@ fn a_syntax_error_shows_its_place_and_not_the_line() {
 fn a_file_that_cannot_be_read_is_one_problem() {
     let error = Config::load(Path::new("/no/such/file.toml"), &environment).expect_err("missing");
     assert_eq!(error.list[0].to_string(), "cannot be read: entity not found");
+}
+
+fn document(path: &str) -> String {
+    let path = format!("{}/../../docs/{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("is in the repository")
+}
+
+#[test]
+fn every_snippet_of_the_guide_is_a_right_configuration() {
+    let guide = document("guide/configuration.md");
+    let snippets: Vec<_> = guide
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().expect("is closed"))
+        .collect();
+    let [whole, target, metrics] = snippets.as_slice() else { panic!("three snippets") };
+    let directory = tempfile::tempdir().expect("a directory");
+    let secret = directory.path().join("aws");
+    std::fs::write(&secret, "planted\n").expect("is written");
+    let root = "[target]\nroot = \"lake\"                      # a path, from this file's directory, or a URL\n";
+    assert!(whole.contains(root), "{whole}");
+    let target = target.replace("/run/secrets/aws", &secret.to_string_lossy());
+    for text in [whole.to_string(), whole.replace(root, &target), format!("{whole}{metrics}")] {
+        let known = |name: &str| (name == "AWS_ACCESS_KEY_ID").then(|| "id".to_owned());
+        let config = Config::parse(&text, Path::new("/"), &known).expect("is right");
+        assert_eq!(config.tables.len(), 2);
+        assert!(config.target.storage.values().all(|value| !value.reveal().ends_with('\n')));
+    }
+}
+
+#[test]
+fn every_setting_is_in_the_reference() {
+    let reference = document("reference/settings.md");
+    let text = GOOD
+        .replace("[run]", "[run]\nunlike = 1")
+        .replace("zone =", "unlike = 1\nzone =")
+        .replace("rows = 100", "rows = 100\nunlike = 1")
+        .replace("root =", "unlike = 1\nroot =")
+        .replace("port =", "unlike = 1\nport =")
+        .replace("instance =", "unlike = 1\ninstance =");
+    let problems = problems(&text);
+    assert_eq!(problems.len(), 6, "{problems:?}");
+    for problem in problems {
+        let (_, keys) = problem.split_once("allowed are ").expect("lists what is allowed");
+        for key in keys.split(", ") {
+            let row = format!("| `{key}` |");
+            let section = format!("`[{key}]`");
+            let nested = format!(".{key}]`");
+            let described = [row, section, nested].iter().any(|text| reference.contains(text));
+            assert!(described, "{key} is not in settings.md");
+        }
+    }
+}
+
+#[test]
+fn the_defaults_in_the_reference_are_the_engines() {
+    let reference = document("reference/settings.md");
+    let settings = Settings::default();
+    let seconds = |pause: Duration| format!("\"{}s\"", pause.as_secs());
+    for (key, default) in [
+        ("rows_max", settings.limits.rows_max.to_string()),
+        ("bytes_max", format!("\"{}GiB\"", settings.limits.bytes_max.get() >> 30)),
+        ("batch_rows", settings.batch_rows.to_string()),
+        ("tables_at_once", settings.tables_at_once.to_string()),
+        ("poll_interval", seconds(settings.poll_interval)),
+        ("progress_interval", seconds(settings.progress_interval)),
+        ("silence_max", seconds(settings.silence_max)),
+        ("attempts_max", settings.retry.attempts_max.to_string()),
+        ("retry_pause_first", format!("\"{}ms\"", settings.retry.pause_first.as_millis())),
+        ("retry_pause_max", seconds(settings.retry.pause_max)),
+        ("granularity", format!("\"{}\"", settings.granularity)),
+        ("seed", FakeConfig::default().seed.to_string()),
+    ] {
+        let row = format!("| `{key}` | `{default}` |");
+        assert!(reference.contains(&row), "{row}");
+    }
 }

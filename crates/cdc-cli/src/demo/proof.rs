@@ -80,9 +80,9 @@ impl Proof {
 /// The spec under which a table is kept.
 pub(super) async fn spec(source: FakeSource, table: &TableConfig) -> Result<TableSpec> {
     let instances = source.instances(&table.source).await?;
-    let newest = instances.last().ok_or_else(|| Error::bug("table has no capture instance"))?;
+    let oldest = instances.first().ok_or_else(|| Error::bug("table has no capture instance"))?;
     let columns = schema::union(&instances)?;
-    TableSpec::new(&table.target, newest.table.clone(), columns, newest.key.clone())
+    TableSpec::new(&table.target, oldest.table.clone(), columns, oldest.key.clone())
 }
 
 /// Compares every table.

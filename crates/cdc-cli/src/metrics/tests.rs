@@ -1,3 +1,5 @@
+//! The metrics of a run that was told to them, scraped over a real socket.
+
 use std::net::{Ipv4Addr, SocketAddr};
 
 use cdc_core::{Error, ErrorKind, Lsn};

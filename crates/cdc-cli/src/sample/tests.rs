@@ -1,3 +1,5 @@
+//! The sample server: deterministic, with a history that a longer one begins with.
+
 use cdc_fake::mapping::MappingEntry;
 use chrono::DateTime;
 

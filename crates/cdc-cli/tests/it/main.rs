@@ -9,6 +9,7 @@
 )]
 
 mod demo;
+mod guide;
 mod metrics;
 mod refusals;
 mod run;

@@ -29,7 +29,7 @@ fn a_running_copy_answers_a_scrape_and_stops_on_request() {
     let served: serde_json::Value =
         serde_json::from_str(&line("metrics are served")).expect("a JSON line");
     let address = served["fields"]["address"].as_str().expect("an address").to_owned();
-    // The metrics hear of a batch before the verdict behind it is logged.
+    // The metrics hear of an event before it is logged.
     line("\"committed\"");
     line("\"complete\"");
 

@@ -139,11 +139,11 @@ fn a_deleted_target_is_not_filled_again_in_silence() {
     fs::remove_dir_all(place.lake().join("bronze/t")).expect("is removed");
     let before = files(&place.lake());
     let config = place.write(DAY, &table("dbo.airlines", "t", "earliest"));
-    let ended = cdc(&["run", &config, "--once", "--json"]);
-    assert!(matches!(ended.code, 1..=3), "{}", ended.stdout);
-    let report = ended.json();
-    let (_, message, advice) = stopped(&report);
-    assert!(!message.is_empty() && !advice.is_empty());
+    let report = cdc(&["run", &config, "--once", "--json"]).expect(1);
+    let (kind, message, advice) = stopped(&report);
+    assert_eq!(kind, "invalid_data");
+    assert!(message.contains("deleted"), "{message}");
+    assert!(advice.contains("RESTORE"), "{advice}");
     assert_eq!(files(&place.lake()), before, "nothing is written");
 }
 
@@ -166,10 +166,10 @@ fn a_rewound_target_is_not_written_over() {
         fs::remove_file(version).expect("is removed");
     }
     let before = files(&place.lake());
-    let ended = cdc(&["run", &config, "--once", "--json"]);
-    assert!(matches!(ended.code, 1..=3), "{}", ended.stdout);
-    let report = ended.json();
-    let (_, message, advice) = stopped(&report);
-    assert!(!message.is_empty() && !advice.is_empty());
+    let report = cdc(&["run", &config, "--once", "--json"]).expect(1);
+    let (kind, message, advice) = stopped(&report);
+    assert_eq!(kind, "invalid_data");
+    assert!(message.contains("rewound"), "{message}");
+    assert!(advice.contains("RESTORE"), "{advice}");
     assert_eq!(files(&place.lake()), before, "nothing is written");
 }

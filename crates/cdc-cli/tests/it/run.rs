@@ -104,6 +104,28 @@ fn an_interrupt_ends_cleanly_and_the_next_run_goes_on() {
     assert_eq!(at_once["tables"][0]["rows"], before + after, "nothing lost, nothing twice");
 }
 
+#[test]
+fn a_newer_runner_fences_the_older_one_which_ends_with_its_own_code() {
+    let place = Place::new();
+    let tables = table("dbo.flights", "flights", "earliest");
+    let pace = "[run]\npoll_interval = \"200ms\"\n".to_owned() + &tables;
+    // A quarter of a minute before the morning's first flights are inserted.
+    let config = place.write("until = \"2013-10-26T09:59:45Z\"", &pace);
+    let mut older = command(&["run", &config, "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut rest = wait_for(&mut older, "committed");
+    let drain = std::thread::spawn(move || std::io::copy(&mut rest, &mut std::io::sink()));
+    cdc(&["run", &config, "--once", "--json"]).expect(0);
+    let ended = Ended::of(&older.wait_with_output().expect("ends"));
+    drop(drain.join());
+    let report = ended.expect(4);
+    assert_eq!(report["outcome"], "fenced");
+    assert_eq!(report["tables"][0]["error"]["kind"], "fenced");
+}
+
 /// Writes four small tables, with a text in cells that no log may show.
 fn planted(place: &Place) {
     let directory = place.path("data");
