@@ -81,6 +81,7 @@ pub trait Sink: Send + Sync {
 
     /// Opens or creates the table's target, fences older runners, and returns what is durable.
     /// Called again after any error, it tells the truth about commits whose reply was lost.
+    /// Columns that an existing target lacks are left to [`TableSink::evolve`].
     ///
     /// # Errors
     /// `Config` when the target cannot be written or belongs to something else; `SchemaChanged`
