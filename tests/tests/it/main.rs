@@ -8,6 +8,10 @@
     missing_docs
 )]
 
+mod bronze;
 mod completeness;
 mod history;
+mod lake;
+mod ledgers;
+mod refusal;
 mod window;
