@@ -78,6 +78,66 @@ fn a_running_engine_records_progress_of_quiet_tables_at_a_bounded_rate() {
     let _: Shutdown = shutdown;
 }
 
+#[test]
+fn a_stopped_capture_job_is_warned_about_once_and_a_quiet_database_never() {
+    for stopped in [false, true] {
+        let world = world();
+        insert(&world, "busy", 1);
+        world.clock.advance(Duration::from_secs(60));
+        if stopped {
+            world.database.stop_capture();
+        }
+        let (stop, shutdown) = cdc_core::port::ShutdownHandle::new();
+        let stop_at = world.clock.time().plus_micros(3_600_000_000);
+        plant_stop(&world.database, world.clock.clone(), stop_at, stop);
+        let report = block_on(world.engine().run(vec![table("busy")], &shutdown));
+        assert_eq!(report.errors().count(), 0);
+        let told = world.log.lines();
+        let warnings: Vec<_> = told.iter().filter(|line| line.starts_with("Warning")).collect();
+        assert_eq!(warnings.len(), usize::from(stopped), "{warnings:?}");
+        assert!(warnings.iter().all(|line| line.contains("capture job")), "{warnings:?}");
+    }
+}
+
+#[test]
+fn a_job_that_stops_twice_is_warned_about_twice() {
+    let world = world();
+    insert(&world, "busy", 1);
+    world.clock.advance(Duration::from_secs(60));
+    let database = world.database.clone();
+    let hours = |count: i64| world.clock.time().plus_micros(count * 3_600_000_000);
+    let plan: Vec<(Timestamp, fn(&cdc_fake::FakeDatabase))> = vec![
+        (hours(0), cdc_fake::FakeDatabase::stop_capture),
+        (hours(1), cdc_fake::FakeDatabase::start_capture),
+        (hours(2), cdc_fake::FakeDatabase::stop_capture),
+    ];
+    let (stop, shutdown) = cdc_core::port::ShutdownHandle::new();
+    plant_steps(&database, world.clock.clone(), plan, (hours(3), stop));
+    let report = block_on(world.engine().run(vec![table("busy")], &shutdown));
+    assert_eq!(report.errors().count(), 0);
+    let told = world.log.lines();
+    assert_eq!(told.iter().filter(|line| line.starts_with("Warning")).count(), 2);
+}
+
+/// Does each step once its time has come, and asks for the stop at the end.
+fn plant_steps(
+    database: &cdc_fake::FakeDatabase,
+    clock: cdc_fake::VirtualClock,
+    mut steps: Vec<(Timestamp, fn(&cdc_fake::FakeDatabase))>,
+    end: (Timestamp, cdc_core::port::ShutdownHandle),
+) {
+    database.on_next(cdc_fake::Call::High, cdc_fake::Side::Before, move |database| {
+        if steps.first().is_some_and(|(at, _)| clock.time() >= *at) {
+            (steps.remove(0).1)(database);
+        }
+        if clock.time() >= end.0 {
+            end.1.request();
+        } else {
+            plant_steps(database, clock, steps, end);
+        }
+    });
+}
+
 /// Asks for the stop once the clock has reached `at`: looked at with every poll.
 fn plant_stop(
     database: &cdc_fake::FakeDatabase,

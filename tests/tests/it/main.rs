@@ -13,5 +13,6 @@ mod completeness;
 mod history;
 mod lake;
 mod ledgers;
+mod order;
 mod refusal;
 mod window;

@@ -1,12 +1,12 @@
 //! The window of what the source can serve: starts, waits, purges, restores.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use cdc_core::{
     ErrorKind, Lsn, Position, RunReport, SqlType, StartAt, TableConfig, TableName, TableRef,
-    port::{Bound, PositionLog},
+    port::{Bound, PositionLog, Shutdown},
 };
-use cdc_fake::{EnableOptions, FakeDatabase, TableDefinition, Value};
+use cdc_fake::{EnableOptions, FakeDatabase, FakeSource, Login, TableDefinition, Value};
 use cdc_tests::world::{World, block_on, table};
 
 fn name() -> TableName {
@@ -98,6 +98,57 @@ fn a_purged_start_and_a_future_start_are_refused_and_nothing_is_written() {
     let report = world.copy(&[starting(StartAt::After(Position::from(Lsn::MAX)))]);
     assert_eq!(kinds(&report), [ErrorKind::Config]);
     assert_eq!(world.target.state("t"), None);
+}
+
+#[test]
+fn a_moment_that_has_not_come_is_no_start() {
+    let world = enabled(World::new());
+    insert(&world, 1);
+    world.clock.advance(Duration::from_secs(60));
+    let now = world.clock.time();
+    let report = world.copy(&[starting(StartAt::Since(now.plus_micros(3_600_000_000)))]);
+    assert_eq!(kinds(&report), [ErrorKind::Config]);
+    let error = report.errors().next().expect("one");
+    assert_eq!(error.context("setting"), Some("start"));
+    assert!(error.message().contains("future"), "{error}");
+    assert_eq!(world.target.state("t"), None);
+    // Nothing newer than a moment of the past is there yet: the copy waits behind it.
+    assert!(kinds(&world.copy(&[starting(StartAt::Since(now))])).is_empty());
+    assert_eq!(rows(&world), 0);
+    insert(&world, 2);
+    world.clock.advance(Duration::from_secs(60));
+    assert!(kinds(&world.copy(&[table("t")])).is_empty());
+    assert_eq!(rows(&world), 1);
+}
+
+#[test]
+fn a_login_that_may_not_read_is_told_the_grant_and_nothing_is_written() {
+    let world = World::new().by_hand();
+    create(&world.database);
+    let options = EnableOptions::default().role("cdc_readers");
+    let instance = world.database.enable_table(&name(), options).expect("new");
+    insert(&world, 1);
+    world.database.capture();
+    let copy = || {
+        let source = FakeSource::new(&world.database, Login::named("reader")).expect("a zone");
+        let engine = world.engine_on(Arc::new(source), Arc::new(world.target.open()));
+        block_on(engine.run_once(vec![table("t")], &Shutdown::never()))
+    };
+    let refused = |report: RunReport| {
+        let error = report.errors().next().expect("stops").report();
+        assert_eq!(world.target.state("t"), None, "{error}");
+        let advice = report.errors().next().expect("stops").advice().to_owned();
+        format!("{:?} {error}; {advice}", kinds(&report))
+    };
+    let nothing = refused(copy());
+    assert!(nothing.contains("dbo.t") && nothing.contains("SELECT"), "{nothing}");
+    world.database.grant_select("reader", &name());
+    let no_role = refused(copy());
+    assert!(no_role.contains("dbo"), "{no_role}");
+    world.database.grant_changes("reader", &instance);
+    world.database.add_role_member("reader", "cdc_readers");
+    assert!(kinds(&copy()).is_empty());
+    assert_eq!(rows(&world), 1);
 }
 
 #[test]

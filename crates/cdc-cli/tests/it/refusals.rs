@@ -70,6 +70,13 @@ fn a_start_in_the_future_is_bad_configuration() {
     assert_eq!(kind, "config");
     assert!(message.contains("future") && message.contains("setting=start"), "{message}");
     assert!(advice.contains("latest"), "{advice}");
+    // The server's present is in 2013.
+    let tomorrow = table("dbo.flights", "flights", "2013-10-27T04:00:00Z");
+    let report = refused(&Place::new(), DAY, &tomorrow, 2);
+    let (kind, message, advice) = stopped(&report);
+    assert_eq!(kind, "config");
+    assert!(message.contains("future") && message.contains("setting=start"), "{message}");
+    assert!(advice.contains("latest"), "{advice}");
 }
 
 #[test]

@@ -211,18 +211,33 @@ impl Engine {
                 Bound::Null | Bound::Zero => before_low,
             },
             StartAt::After(position) => position.in_epoch(low.epoch()),
-            StartAt::Since(moment) => self.source.position_at(moment).await?.ok_or_else(|| {
-                Error::new(ErrorKind::DataLoss, "the source holds nothing as old as the start")
-                    .with("table", &config.target)
-                    .with("setting", "start")
-                    .with("start", moment)
-                    .with("low", low)
-                    .remedy("start later, or at earliest")
-            })?,
+            StartAt::Since(moment) => self.since(&config.target, moment, low).await?,
         };
         Self::check_start(config, position, low, high)?;
         let commit_time = self.source.commit_time(position).await?;
         Ok(Some(Stamp { position, commit_time }))
+    }
+
+    /// The position at a moment of the past.
+    async fn since(&self, table: &str, moment: Timestamp, low: Position) -> Result<Position> {
+        let wrong = |kind, message| {
+            Error::new(kind, message)
+                .with("table", table)
+                .with("setting", "start")
+                .with("start", moment)
+        };
+        let now = self.clock.now();
+        if moment > now {
+            // The newest entry would be found for it, and what comes before the moment copied.
+            return Err(wrong(ErrorKind::Config, "the start lies in the future")
+                .with("now", now)
+                .remedy("start at a moment that has passed, or at latest"));
+        }
+        self.source.position_at(moment).await?.ok_or_else(|| {
+            wrong(ErrorKind::DataLoss, "the source holds nothing as old as the start")
+                .with("low", low)
+                .remedy("start later, or at earliest")
+        })
     }
 
     fn check_start(
