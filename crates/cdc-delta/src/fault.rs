@@ -84,3 +84,79 @@ pub(crate) fn writer(error: &parquet::errors::ParquetError, path: impl std::fmt:
     let _ = error;
     Error::bug("a data file could not be encoded").with("path", path)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn generic(kind: io::ErrorKind) -> object_store::Error {
+        let source = Box::new(io::Error::new(kind, "refused"));
+        object_store::Error::Generic { store: "LocalFileSystem", source }
+    }
+
+    fn named() -> (String, Box<dyn StdError + Send + Sync>) {
+        ("lake/bronze".into(), "refused".into())
+    }
+
+    #[test]
+    fn a_file_systems_refusal_is_a_wrong_path_and_names_it() {
+        use io::ErrorKind as Io;
+        for kind in [
+            Io::PermissionDenied,
+            Io::ReadOnlyFilesystem,
+            Io::NotADirectory,
+            Io::IsADirectory,
+            Io::InvalidFilename,
+        ] {
+            for error in [
+                store(generic(kind), "/lake"),
+                kernel(KernelError::ObjectStore(generic(kind)), "/lake"),
+                kernel(KernelError::IOError(kind.into()), "/lake"),
+            ] {
+                assert_eq!(error.kind(), ErrorKind::Config, "{kind}: {}", error.report());
+                assert_eq!(error.context("path"), Some("/lake"));
+            }
+            let advice = store(generic(kind), "/lake").advice().to_owned();
+            assert!(advice.contains("let the run write"), "{advice}");
+        }
+        for passing in [Io::StorageFull, Io::TimedOut, Io::ConnectionReset, Io::Interrupted] {
+            assert_eq!(store(generic(passing), "/lake").kind(), ErrorKind::Unavailable);
+            let kernel = kernel(KernelError::IOError(passing.into()), "/lake");
+            assert_eq!(kernel.kind(), ErrorKind::Unavailable);
+        }
+    }
+
+    #[test]
+    fn every_answer_of_a_store_has_the_kind_that_is_acted_on() {
+        use object_store::Error as E;
+        let unknown = || ("lake".to_owned(), "S3");
+        let ((path, source), (key, name)) = (named(), unknown());
+        let cases = [
+            (E::PermissionDenied { path, source }, ErrorKind::Unauthorized),
+            (E::UnknownConfigurationKey { key, store: name }, ErrorKind::Config),
+        ];
+        let more = [
+            (|path, source| E::Unauthenticated { path, source }, ErrorKind::Unauthorized),
+            (|path, source| E::NotFound { path, source }, ErrorKind::InvalidData),
+        ] as [(fn(String, Box<dyn StdError + Send + Sync>) -> E, ErrorKind); 2];
+        let more = more.map(|(make, kind)| {
+            let (path, source) = named();
+            (make(path, source), kind)
+        });
+        for (error, kind) in cases.into_iter().chain(more) {
+            let error = store(error, "/lake");
+            assert_eq!(error.kind(), kind, "{}", error.report());
+            assert!(!error.advice().is_empty());
+        }
+    }
+
+    #[test]
+    fn an_encoders_text_may_hold_values_and_is_left_out() {
+        let error = parquet::errors::ParquetError::General("cell 4711".into());
+        let report = writer(&error, "/lake").report();
+        assert!(!report.contains("4711"), "{report}");
+        assert!(report.contains("/lake"), "{report}");
+    }
+}

@@ -257,6 +257,19 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_lists_every_library_column_in_order_with_its_type() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/tables.md");
+        let reference = std::fs::read_to_string(path).expect("the reference is in the repository");
+        let rows = reference.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split("` | `");
+            Some((cells.next()?.to_owned(), cells.next()?.split('`').next()?.to_owned()))
+        });
+        let own = BRONZE_HEAD.iter().chain(&BRONZE_TAIL).chain(&FACTS).chain(&CONTROL);
+        let expected = own.map(|(name, data_type, _)| ((*name).to_owned(), data_type.to_string()));
+        assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn the_arrow_rule_agrees_with_the_rule_of_the_sql_types() {
         let types = [
             SqlType::Bit,
