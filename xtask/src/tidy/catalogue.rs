@@ -1,9 +1,14 @@
-//! What must be written down: an invariant for each crate, an entry for each fixture.
+//! What must be written down: an invariant for each crate, an entry for each fixture, a reason for
+//! each dependency, a link to each page.
 
 use std::collections::BTreeMap;
 
+use toml::Table;
+
 use crate::{Finding, Tree};
 
+const MANIFEST: &str = "Cargo.toml";
+const REASONS: &str = "adr/0004-dependencies-and-build-cost.md";
 const MAP: &str = "ARCHITECTURE.md";
 const FIXTURES: &str = "fixtures/";
 const CATALOGUE: &str = "fixtures/README.md";
@@ -100,6 +105,67 @@ pub fn fixtures_are_catalogued(tree: &Tree) -> Vec<Finding> {
         )
     }));
     findings
+}
+
+/// Each dependency of the workspace that is not its own package stands in the table of reasons, in
+/// backticks in the first cell of a row, and each first cell there names dependencies.
+#[must_use]
+pub fn dependencies_have_a_reason(tree: &Tree) -> Vec<Finding> {
+    const RULE: &str = "dependencies-have-a-reason";
+    let manifest = tree.text(MANIFEST).unwrap_or_default();
+    let table = manifest.parse::<Table>().unwrap_or_default();
+    let declared = table
+        .get("workspace")
+        .and_then(|workspace| workspace.get("dependencies"))
+        .and_then(toml::Value::as_table);
+    let mut left: BTreeMap<&str, ()> = declared
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| value.get("path").is_none())
+        .map(|(name, _)| (name.as_str(), ()))
+        .collect();
+    let mut findings = Vec::new();
+    for (index, line) in tree.text(REASONS).unwrap_or_default().lines().enumerate() {
+        let Some(cell) = line.strip_prefix("| `").and_then(|rest| rest.split(" |").next()) else {
+            continue;
+        };
+        // A package's name on its registry stands in parentheses behind the dependency's.
+        for part in cell.split(", ") {
+            let name = part.trim_start_matches('`').split('`').next().unwrap_or_default();
+            if left.remove(name).is_none() {
+                findings.push(Finding::new(
+                    REASONS,
+                    index + 1,
+                    RULE,
+                    format!("remove {name}: it is no dependency, or has a row already"),
+                ));
+            }
+        }
+    }
+    findings.extend(left.into_keys().map(|name| {
+        let line = manifest.lines().position(|line| {
+            line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
+        });
+        let advice = format!("say in {REASONS} what {name} is for");
+        Finding::new(MANIFEST, line.map_or(1, |index| index + 1), RULE, advice)
+    }));
+    findings
+}
+
+/// Each page in a directory below `docs/` is linked by that directory's `README.md`.
+#[must_use]
+pub fn pages_are_linked(tree: &Tree) -> Vec<Finding> {
+    tree.paths()
+        .filter(|path| path.starts_with("docs/") && path.ends_with(".md"))
+        .filter_map(|path| path.rsplit_once('/').map(|(directory, page)| (path, directory, page)))
+        .filter(|(_, directory, page)| *directory != "docs" && *page != "README.md")
+        .filter_map(|(path, directory, page)| {
+            let list = format!("{directory}/README.md");
+            let linked = tree.text(&list).is_some_and(|text| text.contains(&format!("]({page})")));
+            (!linked)
+                .then(|| Finding::new(path, 1, "pages-are-linked", format!("link it in {list}")))
+        })
+        .collect()
 }
 
 /// The first text in backticks.

@@ -16,7 +16,10 @@ mod wording;
 mod tests;
 
 pub use ban::{DETERMINISTIC, bans_are_listed};
-pub use catalogue::{each_crate_has_an_invariant, fixtures_are_catalogued};
+pub use catalogue::{
+    dependencies_have_a_reason, each_crate_has_an_invariant, fixtures_are_catalogued,
+    pages_are_linked,
+};
 pub use contract::ports_state_their_contract;
 pub use dependency::{core_stays_small, dependencies_point_inwards, lints_are_shared};
 pub use escape::bans_are_not_waived;
@@ -34,7 +37,7 @@ use crate::{Finding, Tree};
 pub type Rule = fn(&Tree) -> Vec<Finding>;
 
 /// Every rule.
-pub const RULES: [Rule; 18] = [
+pub const RULES: [Rule; 20] = [
     core_stays_small,
     dependencies_point_inwards,
     lints_are_shared,
@@ -51,6 +54,8 @@ pub const RULES: [Rule; 18] = [
     tests_are_not_ignored,
     each_crate_has_an_invariant,
     fixtures_are_catalogued,
+    dependencies_have_a_reason,
+    pages_are_linked,
     ports_state_their_contract,
     no_machine_paths,
 ];

@@ -111,6 +111,7 @@ fn core_cannot_take_a_dependency_through_the_workspace_under_another_name() {
                 "Cargo.toml",
                 "[workspace.dependencies]\nserde = { package = \"reqwest\", version = \"1\" }\n",
             ),
+            ("adr/0004-dependencies-and-build-cost.md", "| `serde` | wire forms |\n"),
         ],
         "crates/cdc-core/Cargo.toml:7: core-stays-small: remove reqwest;",
     );
@@ -472,6 +473,34 @@ fn each_fixture_is_catalogued_and_exists() {
     assert_one(
         &found_without("fixtures/README.md", &[]),
         "fixtures/a.csv:1: fixtures-are-catalogued: add it",
+    );
+}
+
+#[test]
+fn each_dependency_has_a_reason_and_each_reason_its_dependency() {
+    let manifest = "[workspace]\nmembers = [\"crates/*\"]\n[workspace.dependencies]\n\
+        cdc-core = { path = \"crates/cdc-core\" }\nserde = \"1\"\n\
+        serde_json = { package = \"x\", version = \"1\" }\n";
+    let reasons = "adr/0004-dependencies-and-build-cost.md";
+    let both = "| `serde`, `serde_json` (`x`) | wire forms |\n";
+    assert_eq!(found(&[("Cargo.toml", manifest), (reasons, both)]), Vec::<String>::new());
+    assert_found(
+        &[("Cargo.toml", manifest), (reasons, "| `serde` | wire forms |\n")],
+        "Cargo.toml:6: dependencies-have-a-reason: say in",
+    );
+    assert_found(
+        &[("Cargo.toml", manifest), (reasons, &format!("{both}| `gone` | no more |\n"))],
+        "adr/0004-dependencies-and-build-cost.md:2: dependencies-have-a-reason: remove gone",
+    );
+}
+
+#[test]
+fn each_page_is_linked_by_the_list_beside_it() {
+    let page = ("docs/guide/first.md", "# First\n");
+    assert_found(&[page], "docs/guide/first.md:1: pages-are-linked: link it in docs/guide/README");
+    assert_eq!(
+        found(&[page, ("docs/guide/README.md", "[first](first.md)\n")]),
+        Vec::<String>::new()
     );
 }
 
