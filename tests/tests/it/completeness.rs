@@ -106,7 +106,7 @@ fn a_job_that_stops_twice_is_warned_about_twice() {
     world.clock.advance(Duration::from_secs(60));
     let database = world.database.clone();
     let hours = |count: i64| world.clock.time().plus_micros(count * 3_600_000_000);
-    let plan: Vec<(Timestamp, fn(&cdc_fake::FakeDatabase))> = vec![
+    let plan: Vec<TimedStep> = vec![
         (hours(0), cdc_fake::FakeDatabase::stop_capture),
         (hours(1), cdc_fake::FakeDatabase::start_capture),
         (hours(2), cdc_fake::FakeDatabase::stop_capture),
@@ -119,11 +119,14 @@ fn a_job_that_stops_twice_is_warned_about_twice() {
     assert_eq!(told.iter().filter(|line| line.starts_with("Warning")).count(), 2);
 }
 
+/// Something done to the server at a moment.
+type TimedStep = (Timestamp, fn(&cdc_fake::FakeDatabase));
+
 /// Does each step once its time has come, and asks for the stop at the end.
 fn plant_steps(
     database: &cdc_fake::FakeDatabase,
     clock: cdc_fake::VirtualClock,
-    mut steps: Vec<(Timestamp, fn(&cdc_fake::FakeDatabase))>,
+    mut steps: Vec<TimedStep>,
     end: (Timestamp, cdc_core::port::ShutdownHandle),
 ) {
     database.on_next(cdc_fake::Call::High, cdc_fake::Side::Before, move |database| {
