@@ -141,6 +141,61 @@ fn plant_steps(
     });
 }
 
+#[test]
+fn tables_are_committed_at_the_same_time_and_no_more_of_them_than_the_setting_says() {
+    use cdc_fake::faults::{Fault, FaultPlan, FaultySink, Operation};
+    use futures_util::{FutureExt, future::join};
+    let names = ["a", "b", "c", "d", "e"];
+    for at_once in [1, 2, 4] {
+        let mut world = World::new();
+        world.settings.tables_at_once = at_once.try_into().expect("positive");
+        for name in names {
+            let definition =
+                TableDefinition::new(name).column("id", SqlType::Int).primary_key(&["id"]);
+            world.database.create_table(definition).expect("new");
+            let name = TableName::new("dbo", name);
+            world.database.enable_table(&name, EnableOptions::default()).expect("new");
+            insert(&world, &name.name, 1);
+        }
+        world.clock.advance(Duration::from_secs(60));
+        let plan = FaultPlan::new(std::sync::Arc::new(world.clock.clone()));
+        // Each table's first mark, held until somebody lets it go.
+        names.iter().for_each(|_| plan.script(Operation::Commit, Fault::Hold));
+        let sink = FaultySink::new(std::sync::Arc::new(world.target.open()), &plan);
+        let engine =
+            world.engine_on(std::sync::Arc::new(world.source()), std::sync::Arc::new(sink));
+        let never = Shutdown::never();
+        let run = engine.run_once(names.map(table).into(), &never);
+        let mut most = 0;
+        let watch = async {
+            // Whenever all stands still, look, and let them go.
+            for _ in 0..100 {
+                most = most.max(plan.held(Operation::Commit));
+                plan.release(Operation::Commit);
+                yielded().await;
+            }
+        };
+        let (report, ()) = block_on(join(run, watch).boxed_local());
+        assert_eq!(report.errors().count(), 0);
+        assert_eq!(report.tables.iter().map(|table| table.rows).sum::<u64>(), 5);
+        assert_eq!(most, at_once, "commits at the same time");
+    }
+}
+
+/// Gives everything else a turn.
+async fn yielded() {
+    let mut before = true;
+    futures_util::future::poll_fn(|context| {
+        context.waker().wake_by_ref();
+        if std::mem::take(&mut before) {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(())
+        }
+    })
+    .await;
+}
+
 /// Asks for the stop once the clock has reached `at`: looked at with every poll.
 fn plant_stop(
     database: &cdc_fake::FakeDatabase,

@@ -102,6 +102,39 @@ fn a_huge_commit_is_one_version_of_several_files() {
 }
 
 #[test]
+fn staging_holds_a_row_group_and_the_parts_on_their_way_and_no_more() {
+    let store = Watched::default();
+    let mut config = settings();
+    config.row_group_bytes = 64 << 10;
+    config.row_group_rows = 4_000;
+    config.upload_part_bytes = 16 << 10;
+    config.upload_parts = 2;
+    let held_max = (config.row_group_bytes + 3 * config.upload_part_bytes) as u64;
+    let sink = open(&store.dynamic(), config, 1);
+    let spec = orders();
+    block_on(async {
+        let mut table = sink.attach(&spec).await.unwrap().table;
+        let before = store.bytes();
+        for batch in 0..60i64 {
+            let mut feed = cdc_conformance::Feed::new(&spec.columns);
+            for row in 0..1_000 {
+                let id = batch * 1_000 + row;
+                let name = format!("{:x}", (id as u128 + 7).wrapping_pow(41));
+                feed = feed.insert(10, vec![Cell::Int(id), Cell::text(name)]);
+            }
+            table.stage(feed.changes().unwrap()).await.unwrap();
+        }
+        let staged = store.bytes() - before;
+        table.commit(commit(1)).await.unwrap();
+        let all = store.bytes() - before;
+        assert!(all > 10 * held_max, "{all} bytes prove little");
+        // What came with the commit: the rest of the file, its footer, two versions, facts.
+        let held = all - staged;
+        assert!(held <= held_max + (32 << 10), "{held} of {all} bytes were held");
+    });
+}
+
+#[test]
 fn what_is_discarded_leaves_no_file() {
     use futures_util::TryStreamExt;
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());

@@ -16,12 +16,16 @@ use crate::{
 
 const BATCHES: u64 = 2;
 
+/// Bytes of a part of an upload: a file in one piece, and in several.
+const PARTS: [usize; 2] = [1 << 20, 600];
+
 /// Loads what is missing: two batches, a new column before the second, an event in the second,
 /// a verdict after each.
-async fn load(store: &Watched, seed: u64) -> Result<()> {
+async fn load(store: &Watched, seed: u64, part: usize) -> Result<()> {
     let mut config = settings();
     // A checkpoint falls into the script.
     config.checkpoint_interval = 2;
+    config.upload_part_bytes = part;
     let sink = open(&store.dynamic(), config, seed);
     let mut spec = orders();
     let attached = sink.attach(&spec).await?;
@@ -87,24 +91,24 @@ async fn check(store: &Watched, context: &str) {
     assert_eq!(until, mark(BATCHES).commit_time, "{context}");
 }
 
-/// The requests of a load without a fault; with `effects`, those that change something.
-fn requests(effects: bool) -> Vec<u64> {
+/// What a load without a fault asked of the store.
+fn without_a_fault(part: usize) -> Watched {
     let store = Watched::default();
     block_on(async {
-        load(&store, 1).await.unwrap();
+        load(&store, 1, part).await.unwrap();
         check(&store, "without a fault").await;
     });
-    if effects { store.effects() } else { (1..=store.requests()).collect() }
+    store
 }
 
 /// Loads with a fault at request `at`, again and again until done.
-async fn with_fault(at: u64, fault: Fault) {
-    let context = format!("{fault:?} at request {at}");
+async fn with_fault(at: u64, fault: Fault, part: usize) {
+    let context = format!("{fault:?} at request {at}, parts of {part} bytes");
     let mut store = Watched::default();
     store.fail_at(at, fault);
     for seed in 1.. {
         assert!(seed < 5, "no end: {context}");
-        match load(&store, seed).await {
+        match load(&store, seed, part).await {
             Ok(()) => break,
             Err(error) => {
                 assert_ne!(error.kind().retry(), Retry::Stop, "{context}: {}", error.report());
@@ -119,13 +123,22 @@ async fn with_fault(at: u64, fault: Fault) {
 }
 
 fn at_every_request(fault: Fault) {
+    let [whole, in_parts] = PARTS.map(without_a_fault);
     // Losing the answer to a read is no other than the read failing.
-    let effects = matches!(fault, Fault::ReplyLost | Fault::DeadAfter);
-    let requests = requests(effects);
+    let requests = match fault {
+        Fault::ReplyLost | Fault::DeadAfter => whole.effects(),
+        Fault::Lost | Fault::DeadBefore => (1..=whole.requests()).collect(),
+    };
     assert!(requests.len() > 15);
+    assert!(in_parts.parts().len() > 10, "files go up in parts");
     block_on(async {
         for at in requests {
-            with_fault(at, fault).await;
+            with_fault(at, fault, PARTS[0]).await;
+        }
+        // All but the uploads is as before, and dying before a part is dying after the last one.
+        let parts = in_parts.parts();
+        for at in parts.into_iter().filter(|_| fault != Fault::DeadBefore) {
+            with_fault(at, fault, PARTS[1]).await;
         }
     });
 }

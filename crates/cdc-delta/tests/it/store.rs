@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream::BoxStream};
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, memory::InMemory,
-    path::Path,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
+    memory::InMemory, path::Path,
 };
 
 /// What happens to the request at fault.
@@ -33,6 +33,8 @@ struct State {
     bytes: u64,
     /// The numbers of the requests that change something.
     effects: Vec<u64>,
+    /// The numbers of the requests of uploads in parts.
+    parts: Vec<u64>,
     fault: Option<(u64, Fault)>,
     dead: bool,
 }
@@ -81,6 +83,17 @@ impl Watched {
     }
 
     /// The next request changes something.
+    /// The numbers of the requests that begin, feed or end an upload in parts.
+    pub(crate) fn parts(&self) -> Vec<u64> {
+        self.state.lock().unwrap().parts.clone()
+    }
+
+    fn part(&self) {
+        let mut state = self.state.lock().unwrap();
+        let next = state.requests + 1;
+        state.parts.push(next);
+    }
+
     fn effect(&self) {
         let mut state = self.state.lock().unwrap();
         let next = state.requests + 1;
@@ -121,6 +134,41 @@ impl Watched {
     }
 }
 
+/// An upload in parts, each of them a request. Nothing is there before it is complete.
+#[derive(Debug)]
+struct Parts {
+    upload: Box<dyn MultipartUpload>,
+    store: Watched,
+}
+
+#[async_trait]
+impl MultipartUpload for Parts {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.store.count(data.content_length());
+        self.store.part();
+        match self.store.turn() {
+            Turn::Answer => self.upload.put_part(data),
+            Turn::Fail => Box::pin(std::future::ready(Err(lost()))),
+            Turn::DoAndFail => {
+                let part = self.upload.put_part(data);
+                Box::pin(async {
+                    let _ = part.await;
+                    Err(lost())
+                })
+            }
+        }
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.store.part();
+        self.store.watch(self.upload.complete()).await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.store.watch(self.upload.abort()).await
+    }
+}
+
 fn lost() -> Error {
     Error::Generic { store: "watched", source: "connection reset".into() }
 }
@@ -149,8 +197,9 @@ impl ObjectStore for Watched {
         at: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.effect();
-        self.watch(self.inner.put_multipart_opts(at, opts)).await
+        self.part();
+        let upload = self.watch(self.inner.put_multipart_opts(at, opts)).await?;
+        Ok(Box::new(Parts { upload, store: self.clone() }))
     }
 
     async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
