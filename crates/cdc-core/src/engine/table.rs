@@ -123,6 +123,10 @@ impl Engine {
         self.observer
             .on(&Event::Attached { table: table.name(), mark: attached.state.mark.as_ref() });
         let mut sink = attached.table;
+        if self.sink.capabilities().add_columns {
+            // Columns that newer instances brought while nothing ran.
+            sink.evolve(&spec.columns).await?;
+        }
         let mark = match (attached.state.mark, start) {
             (Some(mark), _) => {
                 self.check_mark(&mark, &instances, high).await?;
@@ -208,6 +212,13 @@ impl Engine {
                 Bound::Null | Bound::Zero => before_low,
             },
             StartAt::After(position) => position.in_epoch(low.epoch()),
+            StartAt::Since(moment) if moment > self.clock.now() => {
+                return Err(Error::new(ErrorKind::Config, "the start lies in the future")
+                    .with("table", &config.target)
+                    .with("setting", "start")
+                    .with("start", moment)
+                    .remedy("start at a moment that has passed, or at latest"));
+            }
             StartAt::Since(moment) => self.source.position_at(moment).await?.ok_or_else(|| {
                 Error::new(ErrorKind::DataLoss, "the source holds nothing as old as the start")
                     .with("table", &config.target)
