@@ -119,8 +119,9 @@ pub trait TableSink: Send {
 
     /// Takes rows for the next commit. Their columns are matched by name ignoring case; columns
     /// of the table that a batch lacks become NULL (unknown, for a sink that keeps one row a
-    /// key). A narrower type, as an older capture instance has it, is widened to the table's. The calls of one commit come in change order, and no pair of update images is split
-    /// between two calls.
+    /// key). A narrower type, as an older capture instance has it, is widened to the table's. The
+    /// calls of one commit come in change order, and no pair of update images is split between two
+    /// calls.
     ///
     /// # Errors
     /// `SchemaChanged` for a column that the table lacks or whose type does not fit the table's;
