@@ -9,5 +9,6 @@
 )]
 
 mod completeness;
+mod faults;
 mod history;
 mod window;
