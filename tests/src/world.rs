@@ -27,6 +27,14 @@ use futures_util::{StreamExt, TryStreamExt};
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
+impl Counter {
+    /// The numbers from another one on.
+    #[must_use]
+    pub const fn starting(first: u64) -> Self {
+        Self(AtomicU64::new(first))
+    }
+}
+
 impl Entropy for Counter {
     fn next_u64(&self) -> u64 {
         self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst)

@@ -138,10 +138,17 @@ fn birth(spec: &TableSpec, names: &Names) -> Result<Birth> {
 }
 
 /// The error of a table that knows less than what rests on it.
-pub(crate) fn rewound(log: &Log, spec: &TableSpec, mark: Option<&Mark>, known: i64) -> Error {
-    let message = match mark {
-        Some(_) => "the target is older than its facts: it was restored or rewound",
-        None => "the target is gone, but its facts are there: it was deleted",
+pub(crate) fn rewound(
+    log: &Log,
+    spec: &TableSpec,
+    exists: bool,
+    mark: Option<&Mark>,
+    known: i64,
+) -> Error {
+    let message = if exists {
+        "the target is older than its facts: it was restored or rewound"
+    } else {
+        "the target is gone, but its facts are there: it was deleted"
     };
     Error::new(ErrorKind::InvalidData, message)
         .with("table", &spec.name)

@@ -20,6 +20,7 @@ use delta_kernel::{
     snapshot::SnapshotRef,
     transaction::{CommitResult, Transaction, create_table::create_table},
 };
+use object_store::ObjectStoreExt;
 
 use crate::{
     commit::{DataFile, Frame, LogFile, added},
@@ -306,6 +307,21 @@ impl Log {
         match self.outcome(result)? {
             Outcome::Landed(_) => Ok(Outcome::Landed(self.open().await?)),
             other => Ok(other),
+        }
+    }
+
+    /// Whether the log still has the file of a snapshot's version. It is gone after a deletion or
+    /// a rewind of the table, and after a cleanup behind somebody's newer checkpoint.
+    ///
+    /// # Errors
+    /// `Unavailable` and the like when the store does not tell.
+    pub(crate) async fn has(&self, snapshot: &SnapshotRef) -> Result<bool> {
+        let name = format!("{:020}.json", snapshot.version());
+        let path = self.place.path.clone().join("_delta_log").join(name);
+        match self.place.store.head(&path).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(fault::store(error, &path)),
         }
     }
 

@@ -203,16 +203,17 @@ impl Sink for DeltaSink {
         // Facts and verdict follow the mark, so they are read before it.
         let recorded = inner.recorded(spec, &names).await?;
         let known = recorded.sequence();
-        let before = match bronze::look(&log, spec).await? {
+        let found = bronze::look(&log, spec).await?;
+        let before = match &found {
             Some(snapshot) => {
-                bronze::check_columns(&log, &snapshot, spec).await?;
-                names.mark(&bronze::entries(&log, &snapshot, &names).await?)?
+                bronze::check_columns(&log, snapshot, spec).await?;
+                names.mark(&bronze::entries(&log, snapshot, &names).await?)?
             }
             None => None,
         };
         let reached = before.map_or(0, |mark| i64::try_from(mark.sequence).unwrap_or(i64::MAX));
         if reached < known {
-            return Err(bronze::rewound(&log, spec, before.as_ref(), known));
+            return Err(bronze::rewound(&log, spec, found.is_some(), before.as_ref(), known));
         }
         let owned = bronze::own(&log, spec, &names).await?;
         drop(inner.facts.lock().await?);

@@ -4,7 +4,8 @@ use std::{cmp::Ordering, sync::Arc};
 
 use async_trait::async_trait;
 use cdc_core::{
-    Column, Commit, Committed, Error, ErrorKind, Mark, Result, TableBatch, TableSpec, Verdict,
+    Column, Commit, Committed, Error, ErrorKind, Mark, Result, Retry, TableBatch, TableSpec,
+    Verdict,
     mark::next_sequence,
     port::{TableSink, TargetState},
 };
@@ -99,10 +100,25 @@ impl DeltaTable {
         self.names.mark(&entries)
     }
 
+    /// Fails when the versions that the next one stands on are gone: the put of the next one would
+    /// not notice a table that was deleted or rewound meanwhile.
+    async fn confirm(&mut self) -> Result<()> {
+        if self.log.has(&self.snapshot).await? {
+            return Ok(());
+        }
+        // A cleanup behind somebody's newer checkpoint takes old versions too.
+        match self.log.open().await {
+            Ok(newest) if newest.version() >= self.snapshot.version() => Ok(()),
+            Ok(_) => Err(self.moved()),
+            Err(error) if error.kind().retry() == Retry::Stop => Err(self.moved().caused_by(error)),
+            Err(error) => Err(error),
+        }
+    }
+
     fn moved(&self) -> Error {
         Error::new(
             ErrorKind::InvalidData,
-            "the target's log went back while the table was attached",
+            "the target was deleted or rewound while it was attached",
         )
         .with("table", &self.name)
         .with("path", &self.log.place)
@@ -227,6 +243,7 @@ impl TableSink for DeltaTable {
             if attempt == attempts {
                 break;
             }
+            self.confirm().await?;
             // A file has one set of columns.
             self.staging.roll().await?;
             let change = Change {
@@ -266,6 +283,10 @@ impl TableSink for DeltaTable {
         }
         let record = facts::record(&self.name, &commit);
         let text = record.text()?;
+        if let Err(error) = self.confirm().await {
+            self.forget().await;
+            return Err(error);
+        }
         let files = self.staging.take().await?;
         let mut doubt = None;
         if let Err(error) = self.land(&files, mark, &text, &mut doubt).await {

@@ -8,7 +8,11 @@
     missing_docs
 )]
 
+mod bronze;
 mod completeness;
 mod faults;
 mod history;
+mod lake;
+mod ledgers;
+mod refusal;
 mod window;

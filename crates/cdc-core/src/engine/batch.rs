@@ -16,7 +16,7 @@ use crate::{
     position::{ClosedRange, Position},
     retention::{self, Readiness},
     schema,
-    table::CaptureInstance,
+    table::{CaptureInstance, TableSpec},
 };
 
 /// What became of a table in a cycle.
@@ -203,16 +203,33 @@ impl Engine {
                     detail: change.statement,
                 });
             }
-            let added = schema::missing(piece.instance, &open.spec.columns)?;
-            if !added.is_empty() {
-                open.sink.evolve(&added).await?;
-                open.spec.columns.extend(added);
-            }
+            self.take_up_columns(open, piece.instance).await?;
             if let Some(older) = index.checked_sub(1).and_then(|before| pieces.get(before)) {
                 events.push(self.switched(older.instance, piece).await?);
             }
         }
         Ok(events)
+    }
+
+    /// Makes the target ready for an instance's columns. A target that is older than the instance
+    /// lacks its new ones, whether the instance appeared in this run or before it.
+    async fn take_up_columns(&self, open: &mut Open, instance: &CaptureInstance) -> Result<()> {
+        let added = schema::missing(instance, &open.spec.columns)?;
+        let grows = !added.is_empty();
+        if grows {
+            let TableSpec { name, source, mut columns, key } = open.spec.clone();
+            columns.extend(added);
+            // The rules of a new table hold for late columns too.
+            open.spec = TableSpec::new(name, source, columns, key)?;
+        }
+        let mut lacking = schema::wanted(instance, &open.spec.columns);
+        lacking.retain(|column| !open.in_target.contains(&column.name));
+        if lacking.is_empty() || !(grows || self.sink.capabilities().add_columns) {
+            return Ok(());
+        }
+        open.sink.evolve(&lacking).await?;
+        open.in_target.extend(lacking.into_iter().map(|column| column.name));
+        Ok(())
     }
 
     async fn switched(&self, older: &CaptureInstance, newer: &Piece<'_>) -> Result<BatchEvent> {

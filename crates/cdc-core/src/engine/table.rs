@@ -1,6 +1,6 @@
 //! One table of a run: found at the source, attached at the sink, with its durable state.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use super::{Engine, StartAt, TableConfig, TableReport, retry::Attempts};
 use crate::{
@@ -43,6 +43,8 @@ pub(super) struct Open {
     pub(super) mark: Mark,
     /// No instance in `instances` has a change after the mark and at or before this.
     pub(super) quiet_until: Position,
+    /// Columns that the target has for sure.
+    pub(super) in_target: HashSet<String>,
 }
 
 impl Open {
@@ -123,10 +125,6 @@ impl Engine {
         self.observer
             .on(&Event::Attached { table: table.name(), mark: attached.state.mark.as_ref() });
         let mut sink = attached.table;
-        if self.sink.capabilities().add_columns {
-            // Columns that newer instances brought while nothing ran.
-            sink.evolve(&spec.columns).await?;
-        }
         let mark = match (attached.state.mark, start) {
             (Some(mark), _) => {
                 self.check_mark(&mark, &instances, high).await?;
@@ -143,7 +141,8 @@ impl Engine {
             }
         };
         table.marked_at = Some(self.clock.now());
-        table.open = Some(Open { spec, instances, sink, mark, quiet_until: mark.end });
+        let in_target = HashSet::new();
+        table.open = Some(Open { spec, instances, sink, mark, quiet_until: mark.end, in_target });
         table.waiting = false;
         self.publish(table).await
     }
