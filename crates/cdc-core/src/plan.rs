@@ -102,9 +102,8 @@ pub fn check_lineage(mark: &Mark, low: Position, observed: Option<crate::Timesta
         return Ok(());
     }
     if let Some(observed) = observed
-        && is_zone_shift(observed.micros_since(recorded))
+        && is_same_entry(observed.micros_since(recorded))
     {
-        // The same entry read with another zone setting; times never go back, so no data moves.
         return Ok(());
     }
     Err(Error::new(
@@ -116,11 +115,17 @@ pub fn check_lineage(mark: &Mark, low: Position, observed: Option<crate::Timesta
     .with("observed", observed.map_or_else(|| "none".to_owned(), |time| time.to_string())))
 }
 
-/// True for a difference that two readings of one `datetime` in two zones can have.
-fn is_zone_shift(micros: i64) -> bool {
+/// True for differences, observed less recorded, that one entry of one log can have.
+fn is_same_entry(micros: i64) -> bool {
     const QUARTER_HOUR: i64 = 15 * 60 * 1_000_000;
     const WIDEST: i64 = 26 * 3600 * 1_000_000;
-    micros % QUARTER_HOUR == 0 && micros.abs() <= WIDEST
+    // Read in another zone: times never go back, so no data moves.
+    let zone_shift = micros % QUARTER_HOUR == 0;
+    // Marks keep the greatest time so far, which an entry that is out of order or was written
+    // after the clock was put back does not reach. A restored log gives its positions again, but
+    // later than the replaced log did.
+    let put_back = micros <= 0;
+    (zone_shift || put_back) && micros.abs() <= WIDEST
 }
 
 /// A part of a range with the instance to read it from.

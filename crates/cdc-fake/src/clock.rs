@@ -98,6 +98,12 @@ impl VirtualClock {
         self.state().move_to(moment);
     }
 
+    /// Puts the clock back, as an operator or a time service does. Whoever sleeps, sleeps longer.
+    pub fn set_back(&self, by: Duration) {
+        let mut state = self.state();
+        state.now = state.now.plus_micros(micros(by).saturating_neg());
+    }
+
     /// How many sleep.
     #[must_use]
     pub fn sleepers(&self) -> usize {

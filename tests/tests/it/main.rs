@@ -10,6 +10,7 @@
 
 mod bronze;
 mod completeness;
+mod faults;
 mod history;
 mod lake;
 mod ledgers;

@@ -95,8 +95,11 @@ fn a_purged_start_and_a_future_start_are_refused_and_nothing_is_written() {
     let report = world.copy(&[starting(StartAt::After(purged))]);
     assert_eq!(kinds(&report), [ErrorKind::DataLoss]);
     assert_eq!(report.errors().next().expect("one").context("setting"), Some("start"));
-    let report = world.copy(&[starting(StartAt::After(Position::from(Lsn::MAX)))]);
-    assert_eq!(kinds(&report), [ErrorKind::Config]);
+    let future = world.clock.time().plus_micros(1);
+    let ahead = [StartAt::After(Position::from(Lsn::MAX)), StartAt::Since(future)];
+    for start in ahead {
+        assert_eq!(kinds(&world.copy(&[starting(start)])), [ErrorKind::Config]);
+    }
     assert_eq!(world.target.state("t"), None);
 }
 
@@ -235,4 +238,38 @@ fn random_splits_read_each_commit_exactly_once() {
             assert_eq!(rows(&world), 25, "{commits_max} {rows_max}");
         }
     }
+}
+
+#[test]
+fn a_column_that_a_newer_instance_brought_while_nothing_ran_is_added() {
+    let world = enabled(World::new().by_hand());
+    insert(&world, 1);
+    world.database.capture();
+    assert!(kinds(&world.copy(&[table("t")])).is_empty());
+    let added = cdc_fake::ColumnDefinition::nullable("w", SqlType::Int);
+    world.database.add_column(&name(), added, None).expect("new");
+    world.database.enable_table(&name(), EnableOptions::named("dbo_t_2")).expect("second");
+    let row = vec![Value::Int(2), Value::Null, Value::Int(5)];
+    world.database.transact(|open| open.insert(&name(), row)).expect("new");
+    // The older instance does not see an update of the new column alone.
+    let set = [("w", Value::Int(6))];
+    world
+        .database
+        .transact(|open| open.update(&name(), &[1.into()], &set).map(|_| ()))
+        .expect("is");
+    world.database.capture();
+    assert!(kinds(&world.copy(&[table("t")])).is_empty());
+    assert_eq!(rows(&world), 4);
+    let history = world.target.rows("t").expect("readable");
+    let newest = cdc_tests::image::newest(&history, &["id", "w"], &["id"]).expect("a history");
+    let (present, _) = world.source_rows(&name()).expect("readable");
+    assert_eq!(newest, cdc_tests::image::present(&present, &["id", "w"]).expect("rows"));
+    let kinds: Vec<_> = world
+        .target
+        .commits("t")
+        .into_iter()
+        .flat_map(|commit| commit.events)
+        .map(|event| event.kind.name())
+        .collect();
+    assert_eq!(kinds, ["schema_change", "capture_instance_switched"]);
 }

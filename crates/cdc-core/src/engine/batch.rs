@@ -83,7 +83,7 @@ impl Engine {
         let read_range = ClosedRange::new(range.from(), end.position)
             .ok_or_else(|| Error::bug("batch ends before it begins"))?;
         let pieces: Vec<_> = plan::pieces(read_range, &instances);
-        if let Err(error) = self.guard_read(&pieces, &mut facts).await {
+        if let Err(error) = self.guard_read(&open.mark, &pieces, &mut facts).await {
             return Err(self.give_up(&name, open, error).await);
         }
         events.retain(|event| event.at.position <= end.position);
@@ -106,11 +106,15 @@ impl Engine {
             return Ok(false);
         }
         let instances = open.instances.clone();
+        let pieces = plan::pieces(range, &instances);
+        let high = Bound::At(upper.stamp.position);
+        if !pieces.iter().all(|piece| retention::reached(piece.instance, high)) {
+            return Ok(false);
+        }
         let mut facts = BatchFacts::begun(started_at);
         facts.source_commit_time = upper.stamp.commit_time;
-        let pieces = plan::pieces(range, &instances);
         let events = self.follow_schema(open, &pieces).await?;
-        self.guard_read(&pieces, &mut facts).await?;
+        self.guard_read(&open.mark, &pieces, &mut facts).await?;
         self.commit(table, upper.stamp, facts, events).await?;
         Ok(true)
     }
@@ -138,6 +142,9 @@ impl Engine {
     async fn guard(&self, pieces: &[Piece<'_>], upper: Upper) -> Result<bool> {
         let names: Vec<_> = pieces.iter().map(|piece| piece.instance.name.clone()).collect();
         let lows = self.source.low(&names).await?;
+        if lows.len() != names.len() {
+            return Err(Error::bug("source gave another number of low positions"));
+        }
         let high = Bound::At(upper.stamp.position);
         for (piece, low) in pieces.iter().zip(lows) {
             match retention::guard_before(piece.instance, piece.range, low, high)? {
@@ -148,8 +155,16 @@ impl Engine {
         Ok(true)
     }
 
-    /// The guard after the read, on the instance of every piece.
-    async fn guard_read(&self, pieces: &[Piece<'_>], facts: &mut BatchFacts) -> Result<()> {
+    /// The guard after the read, on the instance of every piece: nothing was removed, and the log
+    /// is still the one that the mark was taken from.
+    async fn guard_read(
+        &self,
+        mark: &Mark,
+        pieces: &[Piece<'_>],
+        facts: &mut BatchFacts,
+    ) -> Result<()> {
+        // Before the low position, which cleanup moves before it removes an entry.
+        let observed = self.source.commit_time(mark.end).await?;
         let names: Vec<_> = pieces.iter().map(|piece| piece.instance.name.clone()).collect();
         let lows = self.source.low(&names).await?;
         if lows.len() != names.len() {
@@ -157,7 +172,11 @@ impl Engine {
         }
         let mut last = None;
         for (piece, low) in pieces.iter().zip(lows) {
-            last = Some(retention::guard_after(piece.instance, piece.range, low)?);
+            let low = retention::guard_after(piece.instance, piece.range, low)?;
+            if last.is_none() {
+                plan::check_lineage(mark, low, observed)?;
+            }
+            last = Some(low);
         }
         if let Some(low) = last {
             facts.retention_watermark = self.source.commit_time(low).await?;

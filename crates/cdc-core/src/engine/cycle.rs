@@ -67,7 +67,7 @@ impl Engine {
                 Ok(Cycle::Finished) => break,
                 Ok(Cycle::Busy) => {
                     run.attempts.succeeded();
-                    self.shortest_wait(&run).unwrap_or_default()
+                    Duration::ZERO
                 }
                 Ok(Cycle::Idle) => {
                     run.attempts.succeeded();
@@ -89,8 +89,13 @@ impl Engine {
         let Some(upper) = self.upper(run, high).await? else {
             // Capture has never written: tables can only be looked for.
             self.open_all(run, high).await;
+            self.look_back(run, high);
             self.observer.on(&Event::Idle { high: None, now });
-            let done = once && run.tables.iter().all(|t| t.waiting || t.stopped.is_some());
+            let done = once
+                && run
+                    .tables
+                    .iter()
+                    .all(|table| table.waiting || table.open.is_some() || table.stopped.is_some());
             return Ok(if done { Cycle::Finished } else { Cycle::Idle });
         };
         if once {
@@ -105,6 +110,7 @@ impl Engine {
             _ => upper,
         };
         self.open_all(run, high).await;
+        self.look_back(run, high);
         if self.all_at(run, upper) {
             self.observer.on(&Event::Idle { high: Some(&upper.stamp), now });
             return Ok(if once { Cycle::Finished } else { Cycle::Idle });
@@ -164,7 +170,22 @@ impl Engine {
 
     async fn open_or_fail(&self, table: &mut Table, high: Bound) -> bool {
         let opened = self.open(table, high).await;
-        self.settle(table, opened.map(|()| true))
+        // Not yet a success: what failed before is still to be done.
+        self.settle(table, opened.map(|()| false))
+    }
+
+    /// Stops the tables whose mark lies above what the source has now: it was restored while the
+    /// run went on. A table that waited for its instance is looked at again.
+    fn look_back(&self, run: &mut Run, high: Bound) {
+        for table in &mut run.tables {
+            let Some(open) = &table.open else { continue };
+            let outcome = plan::holder(open.mark.end, &open.instances)
+                .map_or(Ok(()), |at| plan::plan(open.mark.end, high, None, at.start).map(|_| ()));
+            match outcome {
+                Ok(()) => table.waiting = false,
+                Err(error) => self.table_failed(table, error.with("table", &table.config.target)),
+            }
+        }
     }
 
     /// Drives the tables' futures, several at a time. True when one of them moved.
@@ -175,11 +196,14 @@ impl Engine {
             .await
     }
 
-    /// Takes the outcome of a table's step: whether it moved.
+    /// Takes the outcome of a table's step: whether it moved. Only a mark that became durable
+    /// counts as a success: a table whose every try fails stops, whatever goes well in between.
     fn settle(&self, table: &mut Table, outcome: Result<bool>) -> bool {
         match outcome {
             Ok(moved) => {
-                table.attempts.succeeded();
+                if moved || table.waiting {
+                    table.attempts.succeeded();
+                }
                 moved
             }
             Err(error) => {
@@ -218,7 +242,12 @@ impl Engine {
         if asked.is_empty() {
             return Ok(news);
         }
-        let answers = self.source.has_changes(&asked).await?;
+        let answers = match self.source.has_changes(&asked).await {
+            // One of the instances is gone or hidden: each table finds out for itself, so that
+            // only the one concerned stops.
+            Err(error) if is_about_an_instance(&error) => vec![true; asked.len()],
+            answers => answers?,
+        };
         if answers.len() != asked.len() {
             return Err(Error::bug("source gave another number of answers than was asked"));
         }
@@ -267,7 +296,10 @@ impl Engine {
         once: bool,
         shutdown: &Shutdown,
     ) -> bool {
-        let outcome = self.step(table, has_changes, upper, once, shutdown).await;
+        let outcome = match self.step(table, has_changes, upper, once, shutdown).await {
+            Err(error) if is_about_an_instance(&error) => Err(self.dropped_or(table, error).await),
+            outcome => outcome,
+        };
         self.settle(table, outcome)
     }
 
@@ -375,4 +407,9 @@ impl Engine {
         }
         report
     }
+}
+
+/// True for errors that a source gives for an instance that is gone or hidden.
+fn is_about_an_instance(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Config | ErrorKind::Unauthorized)
 }

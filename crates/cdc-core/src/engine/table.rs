@@ -170,14 +170,13 @@ impl Engine {
             return Ok(());
         };
         plan::plan(mark.end, high, None, holder.start)?;
+        // Before the low position, which cleanup moves before it removes an entry.
+        let observed = self.source.commit_time(mark.end).await?;
         let bounds = self.source.low(std::slice::from_ref(&holder.name)).await?;
-        if let Some(Bound::At(low)) = bounds.first()
-            && mark.end >= *low
-        {
-            let observed = self.source.commit_time(mark.end).await?;
-            plan::check_lineage(mark, *low, observed)?;
+        match bounds.first() {
+            Some(Bound::At(low)) => plan::check_lineage(mark, *low, observed),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The position that a copy without a mark begins after; none while capture has not reached
@@ -302,6 +301,27 @@ impl Engine {
         })?;
         let changed = found != open.instances;
         open.instances = found;
+        if changed {
+            // What was known to be quiet was known of the instances before.
+            open.quiet_until = open.mark.end;
+        }
         Ok(changed)
+    }
+
+    /// What an error means that may come from an instance that was dropped during the step: with
+    /// other instances than before the step is planned again.
+    pub(super) async fn dropped_or(&self, table: &mut Table, error: Error) -> Error {
+        let Some(open) = table.open.as_mut() else {
+            return error;
+        };
+        match self.relist(open).await {
+            Err(gone) if gone.kind() == ErrorKind::DataLoss => gone,
+            Ok(true) => {
+                Error::new(ErrorKind::Conflict, "the table's capture instances changed in a read")
+                    .with("table", &open.spec.source)
+                    .caused_by(error)
+            }
+            Ok(false) | Err(_) => error,
+        }
     }
 }

@@ -79,7 +79,10 @@ fn a_mark_whose_entry_is_gone_or_moved_belongs_to_another_log() {
     assert!(check_lineage(&Mark { commit_time: None, ..mark }, at(10), None).is_ok());
     let hour = time.plus_micros(-3_600_000_000);
     assert!(check_lineage(&mark, at(10), Some(hour)).is_ok(), "another zone setting");
-    for observed in [None, Some(time.plus_micros(3_333))] {
+    let earlier = time.plus_micros(-3_333);
+    assert!(check_lineage(&mark, at(10), Some(earlier)).is_ok(), "out of order by a tick");
+    let days = time.plus_micros(-2 * 86_400_000_000);
+    for observed in [None, Some(time.plus_micros(3_333)), Some(days)] {
         let error = check_lineage(&mark, at(10), observed).expect_err("another log");
         assert_eq!(error.kind(), ErrorKind::LineageBroken);
     }

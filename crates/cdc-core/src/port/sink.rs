@@ -80,11 +80,13 @@ pub trait Sink: Send + Sync {
     fn capabilities(&self) -> SinkCapabilities;
 
     /// Opens or creates the table's target, fences older runners, and returns what is durable.
-    /// Called again after any error, it tells the truth about commits whose reply was lost.
-    /// Columns that an existing target lacks are left to [`TableSink::evolve`].
+    /// Called again after any error, it tells the truth about commits whose reply was lost. An
+    /// existing target keeps its columns: what it lacks is added by [`TableSink::evolve`].
     ///
     /// # Errors
-    /// `Config` when the target cannot be written or belongs to something else; `SchemaChanged`
+    /// `Config` when the target cannot be written or belongs to something else, another source
+    /// table for instance; `Unsupported` for a table without a key where the sink keeps one row a
+    /// key; `SchemaChanged`
     /// when it has a column of a type that cannot take the spec's; `InvalidData` when its own
     /// records are damaged; `Unavailable`; `Conflict`. Nothing is written in any of these cases
     /// except what an attach of the right table would write as well.
@@ -107,7 +109,8 @@ pub trait Sink: Send + Sync {
 #[async_trait]
 pub trait TableSink: Send {
     /// Adds the columns that the target lacks, matched ignoring case. Columns that are there stay
-    /// as they are. Idempotent; its own commit, before the rows that need it.
+    /// as they are. Idempotent; its own commit, and none when nothing is lacking. Called before
+    /// the rows that need it are staged.
     ///
     /// # Errors
     /// `Unsupported` without the capability; `SchemaChanged` when a column is there with a type
@@ -116,21 +119,25 @@ pub trait TableSink: Send {
 
     /// Takes rows for the next commit. Their columns are matched by name ignoring case; columns
     /// of the table that a batch lacks become NULL (unknown, for a sink that keeps one row a
-    /// key). The calls of one commit come in change order, and no pair of update images is split
-    /// between two calls.
+    /// key). A narrower type, as an older capture instance has it, is widened to the table's. The
+    /// calls of one commit come in change order, and no pair of update images is split between two
+    /// calls.
     ///
     /// # Errors
-    /// `SchemaChanged` for a column that the table lacks; `InvalidData` for a value that its type
+    /// `SchemaChanged` for a column that the table lacks or whose type does not fit the table's;
+    /// `InvalidData` for a value that its type
     /// does not allow, naming table, column and type; `Unavailable`.
     async fn stage(&mut self, batch: TableBatch) -> Result<()>;
 
     /// Makes everything staged and the mark visible in one step, or nothing. A mark whose
     /// sequence is the durable one's and whose end is the same is [`Committed::Before`] and
-    /// writes nothing; staged rows are dropped.
+    /// writes nothing; staged rows are dropped. The next sequence may have the same end, as the
+    /// chunks of a snapshot do. The fence is looked at first.
     ///
     /// # Errors
-    /// `Bug` for a sequence that is neither the durable one nor the next, and for an end that
-    /// goes back within a generation; `Fenced` when a newer runner attached; `Conflict`,
+    /// `Bug` for a sequence that is neither the durable one nor the next, for the durable one
+    /// with another end, for an end that goes back within a generation, and for a generation that
+    /// goes back; `Fenced` when a newer runner attached; `Conflict`,
     /// `Unavailable` (the commit may have happened: attach again to learn).
     async fn commit(&mut self, commit: Commit) -> Result<Committed>;
 
@@ -144,7 +151,9 @@ pub trait TableSink: Send {
     /// earlier one leaves the stored moment. Returns what is stored afterwards.
     ///
     /// # Errors
-    /// `Unsupported` without the capability; `Bug` for a verdict beyond the durable mark;
+    /// `Unsupported` without the capability; `Bug` for a verdict beyond the durable mark: its end
+    /// lies behind the mark's, or its moment is later than both the mark's commit time and the
+    /// stored moment, or there is no mark;
     /// `Fenced`; `Conflict`; `Unavailable`.
     async fn publish(&mut self, verdict: Verdict) -> Result<Verdict>;
 

@@ -91,7 +91,8 @@ pub struct Finding {
 pub struct ChangeRequest {
     /// The instance to read from.
     pub instance: InstanceName,
-    /// The columns wanted, in the order wanted. All are captured by the instance.
+    /// The columns wanted, in the order and in the types wanted. The instance captures all of
+    /// them, in types whose values fit the wanted ones.
     pub columns: Vec<Column>,
     /// The range; both ends belong to it.
     pub range: ClosedRange,
