@@ -16,7 +16,7 @@ use cdc_tests::world::{World, block_on, table};
 fn world(names: &[&str]) -> World {
     let world = World::new();
     for name in names {
-        let definition = TableDefinition::new(*name)
+        let definition = TableDefinition::new(name)
             .column("id", SqlType::Int)
             .nullable("a", SqlType::Int)
             .nullable("b", SqlType::Int)
@@ -128,7 +128,7 @@ fn a_restore_below_the_mark_is_seen_while_the_engine_runs() {
         if poll == 20 {
             database.restore(&backup);
         } else if poll > 40 && poll < 50 {
-            let row = vec![Value::Int(poll as i64), Value::Null, Value::Null];
+            let row = vec![Value::Int(poll.cast_signed()), Value::Null, Value::Null];
             database.transact(|open| open.insert(&name, row)).expect("a new row");
         }
     });

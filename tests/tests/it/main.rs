@@ -11,4 +11,5 @@
 mod completeness;
 mod faults;
 mod history;
+mod simulation;
 mod window;

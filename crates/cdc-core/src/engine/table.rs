@@ -138,6 +138,10 @@ impl Engine {
                     .with("table", table.name()));
             }
         };
+        if self.sink.capabilities().add_columns {
+            // The target may be older than the newest instance.
+            sink.evolve(&spec.columns).await?;
+        }
         table.marked_at = Some(self.clock.now());
         table.open = Some(Open { spec, instances, sink, mark, quiet_until: mark.end });
         table.waiting = false;
