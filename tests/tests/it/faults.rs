@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use cdc_conformance::cell::Cell;
 use cdc_core::{
     ErrorKind, InstanceName, RunReport, SqlType, TableName,
     port::{Shutdown, ShutdownHandle},
@@ -279,4 +280,43 @@ fn what_only_a_newer_instance_recorded_is_read_when_the_older_one_was_quiet() {
     assert_eq!(kinds(&report), [None]);
     // The insert, and both images of the three updates of `b`.
     assert_eq!(rows(&world, "t"), 7);
+}
+
+#[test]
+fn an_instance_made_after_the_clock_was_put_back_is_still_the_newer_one() {
+    let world = world(&["t"]);
+    insert(&world, "t", 1);
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    world.clock.set_back(Duration::from_secs(400));
+    let name = TableName::new("dbo", "t");
+    let added = cdc_fake::ColumnDefinition::nullable("c", SqlType::Int);
+    world.database.add_column(&name, added, None).expect("new");
+    world.database.enable_table(&name, EnableOptions::named("next")).expect("free");
+    let row = (2..6).map(Value::Int).collect();
+    world.database.transact(|open| open.insert(&name, row)).expect("a new row");
+    world.clock.advance(Duration::from_secs(700));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    let history = world.target.rows("t").expect("readable");
+    let rows = cdc_conformance::rows::Rows::read(&history, ["c"], true).expect("a history");
+    let values: Vec<_> = rows.as_slice().iter().map(|row| row.cells["c"].clone()).collect();
+    assert_eq!(values, [Cell::Null, Cell::Int(5)]);
+}
+
+#[test]
+fn a_column_that_came_while_nobody_ran_is_added_to_the_target() {
+    let world = world(&["t"]);
+    insert(&world, "t", 1);
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    let name = TableName::new("dbo", "t");
+    let added = cdc_fake::ColumnDefinition::nullable("c", SqlType::Int);
+    world.database.add_column(&name, added, None).expect("new");
+    world.database.enable_table(&name, EnableOptions::named("next")).expect("free");
+    let row = (2..6).map(Value::Int).collect();
+    world.database.transact(|open| open.insert(&name, row)).expect("a new row");
+    world.clock.advance(Duration::from_secs(700));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    assert_eq!(world.target.columns("t").last().map(|column| column.name.as_str()), Some("c"));
+    assert_eq!(rows(&world, "t"), 2);
 }

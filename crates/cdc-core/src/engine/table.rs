@@ -94,7 +94,7 @@ impl Engine {
     ///
     /// Leaves the table closed and waiting while capture has not reached it.
     pub(super) async fn open(&self, table: &mut Table, high: Bound) -> Result<()> {
-        let instances = self.source.instances(&table.config.source).await?;
+        let instances = self.list(&table.config.source).await?;
         let Some(oldest) = instances.first() else {
             return Err(Error::new(ErrorKind::Config, "nothing is captured under this name")
                 .with("table", &table.config.source));
@@ -272,11 +272,19 @@ impl Engine {
         Ok(())
     }
 
+    /// The table's instances in the order of the log: what the source says of their creation is by
+    /// its clock, which may have been put back.
+    async fn list(&self, table: &TableRef) -> Result<Vec<CaptureInstance>> {
+        let mut instances = self.source.instances(table).await?;
+        instances.sort_by_key(|instance| instance.start);
+        Ok(instances)
+    }
+
     /// Lists the table's instances again, under the table's own name: the configured instance may
     /// be gone. True when the list has changed.
     pub(super) async fn relist(&self, open: &mut Open) -> Result<bool> {
         let table = TableRef::Table(open.spec.source.clone());
-        let found = self.source.instances(&table).await.map_err(|error| match error.kind() {
+        let found = self.list(&table).await.map_err(|error| match error.kind() {
             // It was there when the table was opened.
             ErrorKind::Config => Error::new(ErrorKind::DataLoss, "the table is no longer captured")
                 .with("table", &open.spec.source)
