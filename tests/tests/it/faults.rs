@@ -10,9 +10,10 @@ use cdc_core::{
 };
 use cdc_fake::{
     Call, CaptureSchedule, EnableOptions, FakeDatabase, Side, TableDefinition, Value,
-    faults::{Fault, FaultPlan, FaultySink, Operation},
+    faults::{Fault, FaultPlan, FaultySink, FaultySource, Operation},
 };
 use cdc_tests::world::{World, block_on, table};
+use futures_util::FutureExt;
 
 fn world(names: &[&str]) -> World {
     let world = World::new();
@@ -319,4 +320,41 @@ fn a_column_that_came_while_nobody_ran_is_added_to_the_target() {
     assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
     assert_eq!(world.target.columns("t").last().map(|column| column.name.as_str()), Some("c"));
     assert_eq!(rows(&world, "t"), 2);
+}
+
+#[test]
+fn a_handle_that_goes_away_ends_the_run() {
+    let world = world(&["t"]);
+    let (stop, shutdown) = ShutdownHandle::new();
+    let mut stop = Some(stop);
+    at_polls(&world.database, 1, move |_, poll| {
+        if poll == 3 {
+            stop.take();
+        }
+        assert!(poll < 100, "polls without a pause");
+        true
+    });
+    let report = block_on(world.engine().run(vec![table("t")], &shutdown));
+    assert_eq!(kinds(&report), [None]);
+    assert!(world.database.calls(Call::High) <= 4);
+}
+
+#[test]
+fn a_stop_ends_a_read_that_hangs() {
+    let world = world(&["t"]);
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    insert(&world, "t", 1);
+    world.clock.advance(Duration::from_secs(60));
+    let plan = FaultPlan::new(Arc::new(world.clock.clone()));
+    plan.script(Operation::ChangeBatch, Fault::Hold);
+    let source = FaultySource::new(Arc::new(world.source()), &plan);
+    let engine = world.engine_on(Arc::new(source), Arc::new(world.target.open()));
+    let (stop, shutdown) = ShutdownHandle::new();
+    let mut run = std::pin::pin!(engine.run(vec![table("t")], &shutdown));
+    assert!((&mut run).now_or_never().is_none());
+    assert_eq!(plan.held(Operation::ChangeBatch), 1);
+    stop.request();
+    let report = run.now_or_never().expect("ended");
+    assert_eq!(kinds(&report), [Some(ErrorKind::Cancelled)]);
+    assert_eq!(rows(&world, "t"), 0);
 }
