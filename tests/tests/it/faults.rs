@@ -358,3 +358,25 @@ fn a_stop_ends_a_read_that_hangs() {
     assert_eq!(kinds(&report), [Some(ErrorKind::Cancelled)]);
     assert_eq!(rows(&world, "t"), 0);
 }
+
+#[test]
+fn a_restore_between_two_questions_is_not_a_missing_right() {
+    let world = world(&["t"]);
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    let name = TableName::new("dbo", "t");
+    world.database.enable_table(&name, EnableOptions::named("next")).expect("free");
+    // Capture has not reached the new instance here.
+    let backup = world.database.backup();
+    world.clock.advance(Duration::from_secs(60));
+    insert(&world, "t", 1);
+    world.clock.advance(Duration::from_secs(60));
+    world.database.on_next(Call::HasChanges, Side::Before, move |database| {
+        database.restore(&backup);
+    });
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    assert_eq!(rows(&world, "t"), 0);
+    insert(&world, "t", 2);
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    assert_eq!(rows(&world, "t"), 1);
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, StartAt, TableConfig, TableReport, retry::Attempts};
+use super::{Engine, StartAt, TableConfig, TableReport, batch::Upper, retry::Attempts};
 use crate::{
     batch::{BatchFacts, Commit, Committed, Stamp},
     error::{Error, ErrorKind, Result},
@@ -302,20 +302,22 @@ impl Engine {
         Ok(changed)
     }
 
-    /// What an error means that may come from an instance that was dropped during the step: with
-    /// other instances than before the step is planned again.
-    pub(super) async fn dropped_or(&self, table: &mut Table, error: Error) -> Error {
+    /// What an error means that may come from an instance that was dropped during the step, or
+    /// from a restore to a moment before its start: the step is planned again.
+    pub(super) async fn dropped_or(&self, table: &mut Table, upper: Upper, error: Error) -> Error {
         let Some(open) = table.open.as_mut() else {
             return error;
         };
-        match self.relist(open).await {
-            Err(gone) if gone.kind() == ErrorKind::DataLoss => gone,
-            Ok(true) => {
-                Error::new(ErrorKind::Conflict, "the table's capture instances changed in a read")
-                    .with("table", &open.spec.source)
-                    .caused_by(error)
-            }
-            Ok(false) | Err(_) => error,
-        }
+        let changed = match self.relist(open).await {
+            Err(gone) if gone.kind() == ErrorKind::DataLoss => return gone,
+            Ok(true) => "the table's capture instances changed in a read",
+            Ok(false) => match self.source.high().await {
+                Ok(Bound::At(high)) if high >= upper.stamp.position => return error,
+                Ok(_) => "the source's log went back in a read",
+                Err(_) => return error,
+            },
+            Err(_) => return error,
+        };
+        Error::new(ErrorKind::Conflict, changed).with("table", &open.spec.source).caused_by(error)
     }
 }

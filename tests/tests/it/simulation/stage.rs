@@ -93,8 +93,8 @@ pub(super) fn acts() -> impl Strategy<Value = Act> {
         }),
         2 => table().prop_map(Act::SecondInstance),
         1 => table().prop_map(Act::DropOldInstance),
-        1 => Just(Act::Backup),
-        1 => Just(Act::Restore),
+        2 => Just(Act::Backup),
+        2 => Just(Act::Restore),
     ]
 }
 
