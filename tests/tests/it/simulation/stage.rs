@@ -246,7 +246,7 @@ impl Inner {
                 self.names += 1;
                 let column = format!("c{}", self.names);
                 let definition = ColumnDefinition::nullable(&column, SqlType::Int);
-                let fill = (self.names % 2 == 0).then_some(Value::Int(7));
+                let fill = self.names.is_multiple_of(2).then_some(Value::Int(7));
                 let name = TableName::new("dbo", *table);
                 database.add_column(&name, definition, fill).expect("a new column");
                 self.state.columns.entry((*table).into()).or_default().push(column);
