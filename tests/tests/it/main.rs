@@ -15,4 +15,5 @@ mod history;
 mod lake;
 mod ledgers;
 mod refusal;
+mod simulation;
 mod window;
