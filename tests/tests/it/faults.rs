@@ -3,20 +3,22 @@
 
 use std::{sync::Arc, time::Duration};
 
+use cdc_conformance::cell::Cell;
 use cdc_core::{
     ErrorKind, InstanceName, RunReport, SqlType, TableName,
     port::{Shutdown, ShutdownHandle},
 };
 use cdc_fake::{
     Call, CaptureSchedule, EnableOptions, FakeDatabase, Side, TableDefinition, Value,
-    faults::{Fault, FaultPlan, FaultySink, Operation},
+    faults::{Fault, FaultPlan, FaultySink, FaultySource, Operation},
 };
 use cdc_tests::world::{World, block_on, table};
+use futures_util::FutureExt;
 
 fn world(names: &[&str]) -> World {
     let world = World::new();
     for name in names {
-        let definition = TableDefinition::new(*name)
+        let definition = TableDefinition::new(name)
             .column("id", SqlType::Int)
             .nullable("a", SqlType::Int)
             .nullable("b", SqlType::Int)
@@ -128,7 +130,7 @@ fn a_restore_below_the_mark_is_seen_while_the_engine_runs() {
         if poll == 20 {
             database.restore(&backup);
         } else if poll > 40 && poll < 50 {
-            let row = vec![Value::Int(poll as i64), Value::Null, Value::Null];
+            let row = vec![Value::Int(poll.cast_signed()), Value::Null, Value::Null];
             database.transact(|open| open.insert(&name, row)).expect("a new row");
         }
     });
@@ -279,4 +281,102 @@ fn what_only_a_newer_instance_recorded_is_read_when_the_older_one_was_quiet() {
     assert_eq!(kinds(&report), [None]);
     // The insert, and both images of the three updates of `b`.
     assert_eq!(rows(&world, "t"), 7);
+}
+
+#[test]
+fn an_instance_made_after_the_clock_was_put_back_is_still_the_newer_one() {
+    let world = world(&["t"]);
+    insert(&world, "t", 1);
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    world.clock.set_back(Duration::from_secs(400));
+    let name = TableName::new("dbo", "t");
+    let added = cdc_fake::ColumnDefinition::nullable("c", SqlType::Int);
+    world.database.add_column(&name, added, None).expect("new");
+    world.database.enable_table(&name, EnableOptions::named("next")).expect("free");
+    let row = (2..6).map(Value::Int).collect();
+    world.database.transact(|open| open.insert(&name, row)).expect("a new row");
+    world.clock.advance(Duration::from_secs(700));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    let history = world.target.rows("t").expect("readable");
+    let rows = cdc_conformance::rows::Rows::read(&history, ["c"], true).expect("a history");
+    let values: Vec<_> = rows.as_slice().iter().map(|row| row.cells["c"].clone()).collect();
+    assert_eq!(values, [Cell::Null, Cell::Int(5)]);
+}
+
+#[test]
+fn a_column_that_came_while_nobody_ran_is_added_to_the_target() {
+    let world = world(&["t"]);
+    insert(&world, "t", 1);
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    let name = TableName::new("dbo", "t");
+    let added = cdc_fake::ColumnDefinition::nullable("c", SqlType::Int);
+    world.database.add_column(&name, added, None).expect("new");
+    world.database.enable_table(&name, EnableOptions::named("next")).expect("free");
+    let row = (2..6).map(Value::Int).collect();
+    world.database.transact(|open| open.insert(&name, row)).expect("a new row");
+    world.clock.advance(Duration::from_secs(700));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    assert_eq!(world.target.columns("t").last().map(|column| column.name.as_str()), Some("c"));
+    assert_eq!(rows(&world, "t"), 2);
+}
+
+#[test]
+fn a_handle_that_goes_away_ends_the_run() {
+    let world = world(&["t"]);
+    let (stop, shutdown) = ShutdownHandle::new();
+    let mut stop = Some(stop);
+    at_polls(&world.database, 1, move |_, poll| {
+        if poll == 3 {
+            stop.take();
+        }
+        assert!(poll < 100, "polls without a pause");
+        true
+    });
+    let report = block_on(world.engine().run(vec![table("t")], &shutdown));
+    assert_eq!(kinds(&report), [None]);
+    assert!(world.database.calls(Call::High) <= 4);
+}
+
+#[test]
+fn a_stop_ends_a_read_that_hangs() {
+    let world = world(&["t"]);
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    insert(&world, "t", 1);
+    world.clock.advance(Duration::from_secs(60));
+    let plan = FaultPlan::new(Arc::new(world.clock.clone()));
+    plan.script(Operation::ChangeBatch, Fault::Hold);
+    let source = FaultySource::new(Arc::new(world.source()), &plan);
+    let engine = world.engine_on(Arc::new(source), Arc::new(world.target.open()));
+    let (stop, shutdown) = ShutdownHandle::new();
+    let mut run = std::pin::pin!(engine.run(vec![table("t")], &shutdown));
+    assert!((&mut run).now_or_never().is_none());
+    assert_eq!(plan.held(Operation::ChangeBatch), 1);
+    stop.request();
+    let report = run.now_or_never().expect("ended");
+    assert_eq!(kinds(&report), [Some(ErrorKind::Cancelled)]);
+    assert_eq!(rows(&world, "t"), 0);
+}
+
+#[test]
+fn a_restore_between_two_questions_is_not_a_missing_right() {
+    let world = world(&["t"]);
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    let name = TableName::new("dbo", "t");
+    world.database.enable_table(&name, EnableOptions::named("next")).expect("free");
+    // Capture has not reached the new instance here.
+    let backup = world.database.backup();
+    world.clock.advance(Duration::from_secs(60));
+    insert(&world, "t", 1);
+    world.clock.advance(Duration::from_secs(60));
+    world.database.on_next(Call::HasChanges, Side::Before, move |database| {
+        database.restore(&backup);
+    });
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    assert_eq!(rows(&world, "t"), 0);
+    insert(&world, "t", 2);
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    assert_eq!(rows(&world, "t"), 1);
 }

@@ -16,4 +16,5 @@ mod lake;
 mod ledgers;
 mod order;
 mod refusal;
+mod simulation;
 mod window;

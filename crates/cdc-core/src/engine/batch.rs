@@ -1,6 +1,11 @@
 //! One batch of one table: planned, read, guarded, committed.
 
-use futures_util::StreamExt;
+use std::pin::pin;
+
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{Either, select},
+};
 
 use super::{
     Engine,
@@ -274,11 +279,11 @@ impl Engine {
                     .map_or(open.mark.commit_time, |last| last.commit_time),
                 batch_rows: self.settings.batch_rows.get(),
             };
-            let mut stream = self.source.changes(request).await?;
+            let mut stream = unless_stopped(shutdown, self.source.changes(request)).await?;
             loop {
-                shutdown.check()?;
                 let asked = self.clock.now();
-                let Some(records) = stream.next().await.transpose()? else {
+                let next = stream.next().map(Option::transpose);
+                let Some(records) = unless_stopped(shutdown, next).await? else {
                     break;
                 };
                 facts.read_seconds += seconds(self.clock.now().micros_since(asked));
@@ -361,6 +366,22 @@ impl Engine {
         }
         self.observer.on(&Event::Discarded { table: name });
         error
+    }
+}
+
+/// What a wait for rows comes to; a stop that is asked for ends it.
+async fn unless_stopped<T>(
+    shutdown: &Shutdown,
+    wait: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    shutdown.check()?;
+    let (wait, stop) = (pin!(wait), pin!(shutdown.requested()));
+    match select(wait, stop).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(((), wait)) => {
+            shutdown.check()?;
+            wait.await
+        }
     }
 }
 

@@ -297,7 +297,9 @@ impl Engine {
         shutdown: &Shutdown,
     ) -> bool {
         let outcome = match self.step(table, has_changes, upper, once, shutdown).await {
-            Err(error) if is_about_an_instance(&error) => Err(self.dropped_or(table, error).await),
+            Err(error) if is_about_an_instance(&error) => {
+                Err(self.dropped_or(table, upper, error).await)
+            }
             outcome => outcome,
         };
         self.settle(table, outcome)

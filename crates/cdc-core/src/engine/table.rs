@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use super::{Engine, StartAt, TableConfig, TableReport, retry::Attempts};
+use super::{Engine, StartAt, TableConfig, TableReport, batch::Upper, retry::Attempts};
 use crate::{
     batch::{BatchFacts, Commit, Committed, Stamp},
     error::{Error, ErrorKind, Result},
@@ -96,7 +96,7 @@ impl Engine {
     ///
     /// Leaves the table closed and waiting while capture has not reached it.
     pub(super) async fn open(&self, table: &mut Table, high: Bound) -> Result<()> {
-        let instances = self.source.instances(&table.config.source).await?;
+        let instances = self.list(&table.config.source).await?;
         let Some(oldest) = instances.first() else {
             return Err(Error::new(ErrorKind::Config, "nothing is captured under this name")
                 .with("table", &table.config.source));
@@ -140,6 +140,10 @@ impl Engine {
                     .with("table", table.name()));
             }
         };
+        if self.sink.capabilities().add_columns {
+            // The target may be older than the newest instance.
+            sink.evolve(&spec.columns).await?;
+        }
         table.marked_at = Some(self.clock.now());
         let in_target = HashSet::new();
         table.open = Some(Open { spec, instances, sink, mark, quiet_until: mark.end, in_target });
@@ -286,11 +290,19 @@ impl Engine {
         Ok(())
     }
 
+    /// The table's instances in the order of the log: what the source says of their creation is by
+    /// its clock, which may have been put back.
+    async fn list(&self, table: &TableRef) -> Result<Vec<CaptureInstance>> {
+        let mut instances = self.source.instances(table).await?;
+        instances.sort_by_key(|instance| instance.start);
+        Ok(instances)
+    }
+
     /// Lists the table's instances again, under the table's own name: the configured instance may
     /// be gone. True when the list has changed.
     pub(super) async fn relist(&self, open: &mut Open) -> Result<bool> {
         let table = TableRef::Table(open.spec.source.clone());
-        let found = self.source.instances(&table).await.map_err(|error| match error.kind() {
+        let found = self.list(&table).await.map_err(|error| match error.kind() {
             // It was there when the table was opened.
             ErrorKind::Config => Error::new(ErrorKind::DataLoss, "the table is no longer captured")
                 .with("table", &open.spec.source)
@@ -308,20 +320,22 @@ impl Engine {
         Ok(changed)
     }
 
-    /// What an error means that may come from an instance that was dropped during the step: with
-    /// other instances than before the step is planned again.
-    pub(super) async fn dropped_or(&self, table: &mut Table, error: Error) -> Error {
+    /// What an error means that may come from an instance that was dropped during the step, or
+    /// from a restore to a moment before its start: the step is planned again.
+    pub(super) async fn dropped_or(&self, table: &mut Table, upper: Upper, error: Error) -> Error {
         let Some(open) = table.open.as_mut() else {
             return error;
         };
-        match self.relist(open).await {
-            Err(gone) if gone.kind() == ErrorKind::DataLoss => gone,
-            Ok(true) => {
-                Error::new(ErrorKind::Conflict, "the table's capture instances changed in a read")
-                    .with("table", &open.spec.source)
-                    .caused_by(error)
-            }
-            Ok(false) | Err(_) => error,
-        }
+        let changed = match self.relist(open).await {
+            Err(gone) if gone.kind() == ErrorKind::DataLoss => return gone,
+            Ok(true) => "the table's capture instances changed in a read",
+            Ok(false) => match self.source.high().await {
+                Ok(Bound::At(high)) if high >= upper.stamp.position => return error,
+                Ok(_) => "the source's log went back in a read",
+                Err(_) => return error,
+            },
+            Err(_) => return error,
+        };
+        Error::new(ErrorKind::Conflict, changed).with("table", &open.spec.source).caused_by(error)
     }
 }

@@ -10,7 +10,7 @@ use futures_util::future::{FutureExt, Shared};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Asks the engine to stop.
+/// Asks the engine to stop: by [`ShutdownHandle::request`], or by going away.
 #[derive(Debug)]
 pub struct ShutdownHandle {
     asked: Arc<AtomicBool>,
@@ -38,6 +38,13 @@ impl ShutdownHandle {
     pub fn request(&self) {
         self.asked.store(true, Ordering::SeqCst);
         self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl Drop for ShutdownHandle {
+    fn drop(&mut self) {
+        // Nobody could ask any more: the run ends rather than going on for ever.
+        self.request();
     }
 }
 
