@@ -83,7 +83,7 @@ pub(super) fn acts() -> impl Strategy<Value = Act> {
         1 => (1u64..4_000_000).prop_map(Act::Pass),
         1 => Just(Act::Idle),
         1 => (1u64..1_200_000).prop_map(Act::SetBack),
-        1 => Just(Act::Cleanup),
+        3 => Just(Act::Cleanup),
         1 => Just(Act::StopCapture),
         1 => Just(Act::StartCapture),
         2 => table().prop_map(Act::AddColumn),
@@ -135,7 +135,7 @@ impl Stage {
             state.columns.insert(name.into(), BASE.map(str::to_owned).to_vec());
             state.instances.insert(name.into(), vec![first]);
         }
-        database.set_retention_minutes(90);
+        database.set_retention_minutes(12);
         Self(Arc::new(Mutex::new(Inner { state, ..Inner::default() })))
     }
 
