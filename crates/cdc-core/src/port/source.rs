@@ -141,8 +141,9 @@ pub struct RowRequest {
 /// at the source could make wrong.
 #[async_trait]
 pub trait Catalog: Send + Sync {
-    /// Every capture instance of one table with its columns, oldest first (by creation, then by
-    /// start). Names match exactly, or else ignoring case when only one does.
+    /// Every capture instance of one table with its columns, oldest first by
+    /// their start in the log: the server's clock may have been put back between two. Names match
+    /// exactly, or else ignoring case when only one does.
     ///
     /// # Errors
     /// `Config` when nothing is captured under that reference, naming what looks like it;
