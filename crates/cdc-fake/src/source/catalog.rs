@@ -109,7 +109,7 @@ impl FakeSource {
             .map(|((instance, _), _)| instance.table);
         let mut found: Vec<_> =
             visible.into_iter().filter(|(instance, _)| Some(instance.table) == id).collect();
-        found.sort_by_key(|(instance, _)| (instance.created, instance.start));
+        found.sort_by_key(|(instance, _)| instance.start);
         Ok(found
             .into_iter()
             .map(|(instance, name)| CaptureInstance {
