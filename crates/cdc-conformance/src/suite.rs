@@ -90,6 +90,7 @@ macro_rules! __sink_cases {
                 a_fence_holds_after_the_newer_runner_left
                 a_fence_guards_its_own_table_only
                 inspect_fences_nobody
+                an_owner_is_never_told_that_it_was_superseded
             }
             columns {
                 columns_are_matched_ignoring_case_and_order

@@ -85,7 +85,7 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
     for attempt in 1..=attempts {
         let outcome = match look(log, spec).await? {
             None => {
-                let outcome = log.create(birth(spec, names)?).await?;
+                let outcome = log.create(birth(log, spec, names)?).await?;
                 if let Outcome::Landed(snapshot) = outcome {
                     return Ok(Owned { snapshot, fence: 1, mark: None });
                 }
@@ -102,7 +102,7 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
                     .ok_or_else(|| Error::new(ErrorKind::InvalidData, "the fence is used up"))?;
                 let change = Change {
                     operation: "ATTACH",
-                    entries: vec![(names.fence(), fence)],
+                    entries: names.owner(fence, log.shared.runner).to_vec(),
                     ..Change::default()
                 };
                 let outcome = log.commit(&snapshot, change).await?;
@@ -122,7 +122,7 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
     Err(doubt.unwrap_or_else(|| crowded(log)))
 }
 
-fn birth(spec: &TableSpec, names: &Names) -> Result<Birth> {
+fn birth(log: &Log, spec: &TableSpec, names: &Names) -> Result<Birth> {
     let mut properties = Kind::Bronze.properties();
     properties.insert(TABLE.into(), spec.name.clone());
     properties.insert(SOURCE.into(), spec.source.to_string());
@@ -133,7 +133,7 @@ fn birth(spec: &TableSpec, names: &Names) -> Result<Birth> {
         schema: bronze_schema(spec)?,
         comment: format!("{BRONZE_COMMENT}. Source: {}", spec.source),
         properties,
-        entries: vec![(names.fence(), 1)],
+        entries: names.owner(1, log.shared.runner).to_vec(),
     })
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) kernel: Kernel,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+    /// The number that this sink drew to be told from others.
+    pub(crate) runner: i64,
 }
 
 impl Shared {

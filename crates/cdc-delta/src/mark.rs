@@ -30,6 +30,16 @@ impl Names {
         self.name("fence")
     }
 
+    /// The sink that attached last, by a number it drew.
+    pub(crate) fn runner(&self) -> String {
+        self.name("runner")
+    }
+
+    /// What every commit says about its owner.
+    pub(crate) fn owner(&self, fence: i64, runner: i64) -> [(String, i64); 2] {
+        [(self.fence(), fence), (self.runner(), runner)]
+    }
+
     /// The mark's sequence number.
     pub(crate) fn sequence(&self) -> String {
         self.name("sequence")
@@ -51,7 +61,7 @@ impl Names {
 
     /// Every entry that a mark may need, and the fence.
     pub(crate) fn all(&self) -> Vec<String> {
-        let mut names = vec![self.fence(), self.sequence(), self.epoch()];
+        let mut names = vec![self.fence(), self.runner(), self.sequence(), self.epoch()];
         names.extend(
             ["generation", "commit_time", "commit_time.known", "pos.width"].map(|w| self.name(w)),
         );

@@ -93,6 +93,8 @@ impl DeltaSink {
             kernel: Kernel::new(Arc::clone(&root.store), config.kernel_calls),
             config: Arc::new(config),
             clock,
+            // Half of the numbers, so that it fits the log.
+            runner: i64::try_from(entropy.next_u64() >> 1).unwrap_or(i64::MAX),
             entropy,
         };
         let log = |dir: &str| Log::new(shared.clone(), root.below(dir));
@@ -235,5 +237,16 @@ impl Sink for DeltaSink {
         };
         let mark = names.mark(&bronze::entries(&log, &snapshot, &names).await?)?;
         Ok(Some(TargetState { mark, verdict: recorded.stored.map(|stored| stored.verdict) }))
+    }
+
+    async fn is_superseded(&self, spec: &TableSpec) -> Result<bool> {
+        let inner = &self.inner;
+        let names = Names::new(&spec.name);
+        let log = bronze::log_of(&inner.shared, &inner.root, spec);
+        let Some(snapshot) = bronze::look(&log, spec).await? else {
+            return Ok(false);
+        };
+        let entries = bronze::entries(&log, &snapshot, &names).await?;
+        Ok(entries.get(&names.runner()).is_some_and(|runner| *runner != inner.shared.runner))
     }
 }

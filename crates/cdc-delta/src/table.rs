@@ -166,7 +166,7 @@ impl DeltaTable {
     ) -> Result<()> {
         let mut entries = self.names.entries(&mark)?;
         // With the fence, so that one commit tells everything of the table.
-        entries.push((self.names.fence(), self.fence));
+        entries.extend(self.names.owner(self.fence, self.log.shared.runner));
         let attempts = self.log.shared.config.commit_attempts_max;
         for attempt in 0..=attempts {
             if attempt > 0 {
@@ -250,7 +250,7 @@ impl TableSink for DeltaTable {
                 operation: "ADD COLUMNS",
                 columns: fields,
                 // Said again, so that the commit belongs to a runner.
-                entries: vec![(self.names.fence(), self.fence)],
+                entries: self.names.owner(self.fence, self.log.shared.runner).to_vec(),
                 ..Change::default()
             };
             match self.log.commit(&self.snapshot, change).await? {

@@ -54,7 +54,6 @@ impl FakeDatabase {
                 id: instance,
                 name: name.clone(),
                 table: id,
-                created: now,
                 start: lsn,
                 low: None,
                 columns,

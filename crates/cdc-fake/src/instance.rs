@@ -3,9 +3,7 @@
 
 use std::collections::VecDeque;
 
-use cdc_core::{
-    Column, InstanceName, Lsn, ServerTime, Timestamp, change::Operation, table::NullMeaning,
-};
+use cdc_core::{Column, InstanceName, Lsn, ServerTime, change::Operation, table::NullMeaning};
 
 use crate::{
     log::{InstanceId, RowChange, TableId},
@@ -144,7 +142,6 @@ pub(crate) struct Instance {
     pub(crate) id: InstanceId,
     pub(crate) name: InstanceName,
     pub(crate) table: TableId,
-    pub(crate) created: Timestamp,
     pub(crate) start: Lsn,
     /// None until capture has processed the enable.
     pub(crate) low: Option<Lsn>,

@@ -10,7 +10,10 @@ mod table;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use arrow_array::RecordBatch;
@@ -43,6 +46,8 @@ struct Stored {
     key: Vec<String>,
     /// Counts the attaches; the last one owns the table.
     owner: u64,
+    /// The sink through which the last attach came; 0 before the first.
+    handle: u64,
     state: TargetState,
     commits: Vec<MemoryCommit>,
 }
@@ -52,6 +57,8 @@ struct Inner {
     capabilities: SinkCapabilities,
     staged_bytes_max: u64,
     tables: Mutex<BTreeMap<String, Stored>>,
+    /// Counts the sinks that were opened, from 1.
+    handles: AtomicU64,
 }
 
 /// A place in memory that keeps tables and their marks. Clones are the same place.
@@ -62,6 +69,7 @@ pub struct MemoryTarget(Arc<Inner>);
 #[derive(Clone, Debug)]
 pub struct MemorySink {
     target: MemoryTarget,
+    handle: u64,
 }
 
 impl Default for MemoryTarget {
@@ -87,6 +95,7 @@ impl MemoryTarget {
             capabilities,
             staged_bytes_max: Self::STAGED_BYTES_MAX,
             tables: Mutex::default(),
+            handles: AtomicU64::new(1),
         }))
     }
 
@@ -98,13 +107,15 @@ impl MemoryTarget {
             capabilities: self.0.capabilities,
             staged_bytes_max: bytes,
             tables: Mutex::default(),
+            handles: AtomicU64::new(1),
         }))
     }
 
     /// A sink on this target.
     #[must_use]
     pub fn open(&self) -> MemorySink {
-        MemorySink { target: self.clone() }
+        let handle = self.0.handles.fetch_add(1, Ordering::Relaxed);
+        MemorySink { target: self.clone(), handle }
     }
 
     /// The names of the tables that were attached, in order.
@@ -189,6 +200,7 @@ impl Sink for MemorySink {
         let stored = tables.entry(spec.name.clone()).or_insert_with(|| Stored::new(spec));
         stored.admit(spec)?;
         stored.owner = stored.owner.saturating_add(1);
+        stored.handle = self.handle;
         Ok(Attached {
             table: Box::new(MemoryTable::new(self.target.clone(), spec.name.clone(), stored.owner)),
             state: stored.state,
@@ -203,6 +215,11 @@ impl Sink for MemorySink {
         stored.belongs_to(spec)?;
         Ok(Some(stored.state))
     }
+
+    async fn is_superseded(&self, spec: &TableSpec) -> Result<bool> {
+        let tables = self.target.lock();
+        Ok(tables.get(&spec.name).is_some_and(|stored| stored.handle != self.handle))
+    }
 }
 
 impl Stored {
@@ -212,6 +229,7 @@ impl Stored {
             columns: spec.columns.clone(),
             key: spec.key.clone(),
             owner: 0,
+            handle: 0,
             state: TargetState::default(),
             commits: Vec::new(),
         }

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 
 use cdc_conformance::cell::Cell;
 use cdc_core::{
-    ErrorKind, InstanceName, RunReport, SqlType, TableName,
-    port::{Shutdown, ShutdownHandle},
+    ErrorKind, InstanceName, RunReport, SqlType, TableName, TableSpec,
+    port::{Shutdown, ShutdownHandle, Sink},
 };
 use cdc_fake::{
-    Call, CaptureSchedule, EnableOptions, FakeDatabase, Side, TableDefinition, Value,
+    Call, CaptureSchedule, EnableOptions, FakeDatabase, Side, SqlError, TableDefinition, Value,
     faults::{Fault, FaultPlan, FaultySink, FaultySource, Operation},
 };
 use cdc_tests::world::{World, block_on, table};
@@ -379,4 +379,32 @@ fn a_restore_between_two_questions_is_not_a_missing_right() {
     world.clock.advance(Duration::from_secs(60));
     assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
     assert_eq!(rows(&world, "t"), 1);
+}
+
+#[test]
+fn an_older_runner_does_not_take_the_table_back_after_an_error() {
+    let world = world(&["t"]);
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    insert(&world, "t", 1);
+    // A newer runner attaches while the older one reads, and that read fails.
+    let (target, config) = (world.target.clone(), table("t"));
+    let newer = Arc::new(target.open());
+    let (taken, spec) = (Arc::clone(&newer), lake_spec(&world, &config.target));
+    world.database.on_next(Call::ChangeBatch, Side::Before, move |database| {
+        taken.attach(&spec).now_or_never().expect("at once").expect("attached");
+        database.fail_next(Call::ChangeBatch, 1, &SqlError::deadlock());
+    });
+    let report = block_on(world.engine().run_once(vec![config], &Shutdown::never()));
+    assert_eq!(kinds(&report), [Some(ErrorKind::Fenced)]);
+    let engine = world.engine_on(Arc::new(world.source()), newer);
+    let report = block_on(engine.run_once(vec![table("t")], &Shutdown::never()));
+    assert_eq!(kinds(&report), [None]);
+    assert_eq!(rows(&world, "t"), 1);
+}
+
+/// The table as a sink keeps it.
+fn lake_spec(world: &World, name: &str) -> TableSpec {
+    let source = TableName::new("dbo", name);
+    let (_, columns) = world.source_rows(&source).expect("readable");
+    TableSpec::new(name, source, columns, vec!["id".to_owned()]).expect("plain columns")
 }

@@ -56,6 +56,10 @@ impl<S: Sink> Sink for CrashingSink<S> {
     async fn inspect(&self, spec: &TableSpec) -> Result<Option<TargetState>> {
         self.inner.inspect(spec).await
     }
+
+    async fn is_superseded(&self, spec: &TableSpec) -> Result<bool> {
+        self.inner.is_superseded(spec).await
+    }
 }
 
 struct CrashingTable {

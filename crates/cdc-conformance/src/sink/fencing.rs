@@ -1,5 +1,7 @@
 //! Fencing: one runner owns a table.
 
+use std::sync::Arc;
+
 use cdc_core::{Column, ErrorKind, SqlType, Verdict, port::TableSink};
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
 };
 use crate::{
     feed::{self, Feed, commit},
-    outcome::{Failure, refused},
+    outcome::{Failure, refused, same},
 };
 
 type Checked = Result<(), Failure>;
@@ -108,6 +110,23 @@ pub(super) async fn inspect_fences_nobody(harness: &dyn SinkHarness) -> Checked 
     harness.sink().await.inspect(&session.spec).await?;
     session.commit(12).await?;
     session.check("after an inspect in the middle").await
+}
+
+pub(super) async fn an_owner_is_never_told_that_it_was_superseded(
+    harness: &dyn SinkHarness,
+) -> Checked {
+    let mut session = Session::filled(harness).await?;
+    same("the owner", session.sink.is_superseded(&session.spec).await?, false)?;
+    let older = Arc::clone(&session.sink);
+    session.sink = harness.sink().await;
+    session.table = session.sink.attach(&session.spec).await?.table;
+    same("the newer owner", session.sink.is_superseded(&session.spec).await?, false)?;
+    // Whether the older one is told is the sink's choice; taking the table back settles it.
+    older.is_superseded(&session.spec).await?;
+    session.table = older.attach(&session.spec).await?.table;
+    same("the owner again", older.is_superseded(&session.spec).await?, false)?;
+    session.commit(12).await?;
+    session.check("after the table went to and fro").await
 }
 
 /// A runner that a newer one fenced, and the newer one.

@@ -28,6 +28,8 @@ pub(super) struct Table {
     pub(super) marked_at: Option<Timestamp>,
     pub(super) rows: u64,
     pub(super) batches: u64,
+    /// The table was attached in this run.
+    pub(super) owned: bool,
     /// Capture has not reached the table's instance.
     pub(super) waiting: bool,
     /// The table stopped for this run.
@@ -64,6 +66,7 @@ impl Table {
             marked_at: None,
             rows: 0,
             batches: 0,
+            owned: false,
             waiting: false,
             stopped: None,
         }
@@ -120,7 +123,12 @@ impl Engine {
         if let Some(mark) = held {
             self.check_mark(&mark, &instances, high).await?;
         }
+        if table.owned && self.sink.is_superseded(&spec).await? {
+            return Err(Error::new(ErrorKind::Fenced, "a newer runner attached")
+                .with("table", table.name()));
+        }
         let attached = self.sink.attach(&spec).await?;
+        table.owned = true;
         table.state = attached.state;
         self.observer
             .on(&Event::Attached { table: table.name(), mark: attached.state.mark.as_ref() });

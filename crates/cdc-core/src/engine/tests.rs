@@ -77,6 +77,7 @@ mock! {
         fn capabilities(&self) -> SinkCapabilities;
         async fn attach(&self, spec: &TableSpec) -> Result<Attached>;
         async fn inspect(&self, spec: &TableSpec) -> Result<Option<TargetState>>;
+        async fn is_superseded(&self, spec: &TableSpec) -> Result<bool>;
     }
 }
 
@@ -192,6 +193,7 @@ fn sink(held: Arc<Mutex<Mark>>, mut tables: Vec<MockTab>) -> MockTarget {
     let seen = Arc::clone(&held);
     sink.expect_capabilities().return_const(SinkCapabilities::least());
     sink.expect_inspect().returning(move |_| Ok(Some(state(&seen))));
+    sink.expect_is_superseded().returning(|_| Ok(false));
     sink.expect_attach().returning(move |_| {
         let table = tables.lock().expect("not poisoned").pop().expect("attached more often");
         Ok(Attached { table: Box::new(table), state: state(&held) })

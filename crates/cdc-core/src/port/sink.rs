@@ -98,6 +98,17 @@ pub trait Sink: Send + Sync {
     /// # Errors
     /// `Config`, `InvalidData`, `Unavailable`.
     async fn inspect(&self, spec: &TableSpec) -> Result<Option<TargetState>>;
+
+    /// True when another handle attached the table after this one did. A runner asks before it
+    /// attaches again after an error: the older of two must not take the table back. An attach of
+    /// this handle whose reply was lost is this handle's. A sink that cannot tell says false; the
+    /// fence holds all the same.
+    ///
+    /// # Errors
+    /// As for [`Sink::inspect`].
+    async fn is_superseded(&self, _spec: &TableSpec) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// One table of a sink, owned by one runner.

@@ -62,14 +62,19 @@ fn an_older_runner_is_fenced_and_writes_nothing() {
     block_on(async {
         let store = store();
         let spec = orders();
-        let mut older = open(&store, settings(), 1).attach(&spec).await.unwrap().table;
+        let (first, second) = (open(&store, settings(), 1), open(&store, settings(), 2));
+        let mut older = first.attach(&spec).await.unwrap().table;
         older.stage(rows(&spec, 1)).await.unwrap();
-        let mut newer = open(&store, settings(), 2).attach(&spec).await.unwrap().table;
+        assert!(!first.is_superseded(&spec).await.unwrap());
+        let mut newer = second.attach(&spec).await.unwrap().table;
+        assert!(first.is_superseded(&spec).await.unwrap());
+        assert!(!second.is_superseded(&spec).await.unwrap());
         let error = older.commit(commit(1)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Fenced, "{}", error.report());
         assert!(read(&store, &place("bronze/orders")).await.is_empty());
         newer.stage(rows(&spec, 1)).await.unwrap();
         newer.commit(commit(1)).await.unwrap();
+        assert!(first.is_superseded(&spec).await.unwrap(), "told by every commit");
         assert_eq!(column(&store, &place("bronze/orders"), "id").await, ints([1]));
     });
 }

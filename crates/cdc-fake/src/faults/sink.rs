@@ -52,6 +52,10 @@ impl Sink for FaultySink {
     async fn inspect(&self, spec: &TableSpec) -> Result<Option<TargetState>> {
         self.gate.call(Operation::Inspect, self.inner.inspect(spec)).await
     }
+
+    async fn is_superseded(&self, spec: &TableSpec) -> Result<bool> {
+        self.gate.call(Operation::Inspect, self.inner.is_superseded(spec)).await
+    }
 }
 
 #[async_trait]
