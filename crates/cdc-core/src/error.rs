@@ -80,20 +80,23 @@ impl ErrorKind {
                 Retry::Reload,
                 "another writer is committing to the same table; run one writer a table",
             ),
-            Self::Fenced => {
-                ("fenced", Retry::Stop, "a newer runner owns this table; stop one of the two")
-            }
+            Self::Fenced => (
+                "fenced",
+                Retry::Stop,
+                "a newer runner took this table over and goes on; start this one again only when \
+                 the other is gone",
+            ),
             Self::DataLoss => (
                 "data_loss",
                 Retry::Stop,
-                "changes were removed at the source before they were read; take a new snapshot, \
-                 or accept the gap with on_data_loss",
+                "copy the table into a new target (another name or root), starting at earliest; the \
+                 old copy stays as it was, complete until its verdict",
             ),
             Self::LineageBroken => (
                 "lineage_broken",
                 Retry::Stop,
-                "the source was restored or replaced; take a new snapshot into a new epoch, or \
-                 point the run at the database the target was filled from",
+                "point the run at the database the target was filled from; if that one was restored, \
+                 copy its tables into new targets (another name or root), starting at earliest",
             ),
             Self::SchemaChanged => (
                 "schema_changed",
@@ -253,8 +256,12 @@ impl Error {
         let mut text = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
+            let below = error.to_string();
+            // Libraries repeat a cause in the text of what it caused.
+            if !text.contains(&below) {
+                text.push_str(": ");
+                text.push_str(&below);
+            }
             cause = error.source();
         }
         text

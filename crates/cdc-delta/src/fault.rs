@@ -76,7 +76,12 @@ pub(crate) fn kernel(error: KernelError, path: impl std::fmt::Display) -> Error 
         "the table's log could not be read or written",
     )
     .with("path", path)
-    .caused_by(error)
+    .caused_by(plain(&error))
+}
+
+/// A kernel's fault without the backtrace that it prints below its text.
+fn plain(error: &KernelError) -> String {
+    error.to_string().lines().next().unwrap_or_default().trim().to_owned()
 }
 
 /// A fault of the file writer: its input was checked before, so its text is kept out.

@@ -147,7 +147,7 @@ impl Names {
             .with("entry", self.name(what))
             .remedy(
                 "restore the table's log to a version whose txn entries are whole, or move the \
-             table's directory away and take a new snapshot",
+             table's directory away and copy the table again",
             )
     }
 }

@@ -80,6 +80,9 @@ impl Engine {
             };
             self.rest(pause, shutdown).await;
         }
+        if once && shutdown.is_requested() {
+            Self::own_up(&mut run);
+        }
         self.finish(run).await
     }
 
@@ -394,6 +397,20 @@ impl Engine {
             match select(self.clock.sleep(pause), stop).await {
                 Either::Left(_) | Either::Right(_) => {}
             }
+        }
+    }
+
+    /// Marks the tables that a stop kept from being copied to the end: a run that ends by itself
+    /// must not look complete when it was stopped.
+    fn own_up(run: &mut Run) {
+        let target = run.target;
+        for table in run.tables.iter_mut().filter(|table| table.stopped.is_none()) {
+            let mark = table.state.mark.map(|mark| mark.end);
+            if table.waiting || target.is_some_and(|target| mark >= Some(target)) {
+                continue;
+            }
+            let error = Error::new(ErrorKind::Cancelled, "stopped before everything was copied");
+            table.stopped = Some(error.with("table", &table.config.target));
         }
     }
 

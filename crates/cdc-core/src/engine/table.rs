@@ -315,7 +315,7 @@ impl Engine {
             ErrorKind::Config => Error::new(ErrorKind::DataLoss, "the table is no longer captured")
                 .with("table", &open.spec.source)
                 .with("mark", open.mark.end)
-                .remedy("enable capture again and take a new snapshot")
+                .remedy("enable capture again, and copy the table into a new target from there")
                 .caused_by(error),
             _ => error,
         })?;

@@ -449,3 +449,34 @@ fn a_stop_in_the_middle_of_a_batch_discards_it() {
     assert_eq!(report.errors().next().map(Error::kind), Some(ErrorKind::Cancelled));
     assert_eq!(report.tables[0].mark, Some(mark(1, 3)));
 }
+
+#[test]
+fn a_run_that_was_stopped_before_its_end_says_so() {
+    // Stopped before the first cycle, and between two batches.
+    for sleeps in [0, 1] {
+        let mut source = source(9);
+        source.expect_has_changes().returning(|_| Ok(vec![true]));
+        source.expect_low().returning(|_| Ok(vec![Bound::At(at(1))]));
+        let (stop, shutdown) = ShutdownHandle::new();
+        source.expect_changes().returning(|_| Ok(Box::pin(stream::iter([Ok(inserts(&[4, 5]))]))));
+        let held = held(3);
+        let mut first = closing();
+        first.expect_stage().returning(|_| Ok(()));
+        let store = storing(Arc::clone(&held), || Ok(Committed::Now));
+        let mut settings = Settings::default();
+        settings.limits.rows_max = NonZeroU64::MIN;
+        if sleeps == 0 {
+            stop.request();
+            first.expect_commit().returning(store);
+        } else {
+            first.expect_commit().returning(move |commit| {
+                stop.request();
+                store(commit)
+            });
+        }
+        let bench = bench(source, sink(held, vec![first]), 9, settings);
+        let report = block_on(bench.engine.run_once(vec![table()], &shutdown));
+        let kinds: Vec<_> = report.errors().map(Error::kind).collect();
+        assert_eq!(kinds, [ErrorKind::Cancelled], "{sleeps}");
+    }
+}
