@@ -8,7 +8,7 @@
 use std::{error::Error, sync::Arc};
 
 use cdc_core::{
-    Engine, Settings, SqlType, StartAt, TableConfig, TableName, TableRef,
+    Engine, Settings, SqlType, StartAt, TableConfig, TableName, TableRef, Timestamp,
     port::{Entropy, ShutdownHandle},
 };
 use cdc_delta::{DeltaConfig, DeltaSink};
@@ -28,7 +28,7 @@ impl Entropy for Random {
 
 fn main() -> Result<(), Box<dyn Error>> {
     // A server with one captured table and a change in it.
-    let clock = VirtualClock::auto(cdc_tests::world::BEGIN);
+    let clock = VirtualClock::auto(Timestamp::from_micros(1_793_361_600_000_000));
     let server = FakeServer::new(clock.clone(), Zone::Named(chrono_tz::America::New_York));
     let database = server.database("sales");
     database.set_capture(CaptureSchedule::AtCommit);

@@ -89,14 +89,14 @@ impl ErrorKind {
             Self::DataLoss => (
                 "data_loss",
                 Retry::Stop,
-                "copy the table into a new target (another name or root), starting at earliest; the \
-                 old copy stays as it was, complete until its verdict",
+                "copy the table into a new target (another name or root), starting at earliest; \
+                 the old copy stays as it was, complete until its verdict",
             ),
             Self::LineageBroken => (
                 "lineage_broken",
                 Retry::Stop,
-                "point the run at the database the target was filled from; if that one was restored, \
-                 copy its tables into new targets (another name or root), starting at earliest",
+                "point the run at the database the target was filled from; if that one was \
+                 restored, copy its tables into new targets (another name or root)",
             ),
             Self::SchemaChanged => (
                 "schema_changed",
