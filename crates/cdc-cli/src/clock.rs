@@ -3,8 +3,11 @@
 use std::{
     collections::hash_map::RandomState,
     hash::{BuildHasher, Hasher},
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use cdc_core::{
@@ -24,6 +27,11 @@ impl Clock for RealClock {
             Ok(since) => micros(since),
             Err(before) => micros(before.duration()).saturating_neg(),
         })
+    }
+
+    fn elapsed(&self) -> Duration {
+        static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        BEGUN.elapsed()
     }
 
     fn sleep(&self, pause: Duration) -> BoxFuture<'static, ()> {
@@ -49,6 +57,10 @@ impl ShiftedClock {
 impl Clock for ShiftedClock {
     fn now(&self) -> Timestamp {
         RealClock.now().plus_micros(self.ahead_micros)
+    }
+
+    fn elapsed(&self) -> Duration {
+        RealClock.elapsed()
     }
 
     fn sleep(&self, pause: Duration) -> BoxFuture<'static, ()> {

@@ -102,6 +102,10 @@ impl Clock for StageClock {
         self.server.time().plus_micros(passed)
     }
 
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
     fn sleep(&self, pause: Duration) -> futures_util::future::BoxFuture<'static, ()> {
         crate::clock::RealClock.sleep(pause)
     }

@@ -2,6 +2,8 @@
 
 use std::pin::pin;
 
+use std::time::Duration;
+
 use futures_util::{
     FutureExt, StreamExt,
     future::{Either, select},
@@ -56,7 +58,7 @@ impl Engine {
         upper: Upper,
         shutdown: &Shutdown,
     ) -> Result<Step> {
-        let started_at = self.clock.now();
+        let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
         let name = table.config.target.clone();
         let Some(open) = table.open.as_mut() else {
             return Ok(Step::Waiting);
@@ -92,14 +94,14 @@ impl Engine {
             return Err(self.give_up(&name, open, error).await);
         }
         events.retain(|event| event.at.position <= end.position);
-        self.commit(table, end, facts, events).await?;
+        self.commit(table, end, facts, events, begun).await?;
         Ok(Step::Advanced)
     }
 
     /// Moves the mark of a table that has no change up to the bound. False when it has to be read
     /// after all, because its instances are not those that were asked.
     pub(super) async fn record_progress(&self, table: &mut Table, upper: Upper) -> Result<bool> {
-        let started_at = self.clock.now();
+        let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
         let Some(open) = table.open.as_mut() else {
             return Ok(true);
         };
@@ -120,7 +122,7 @@ impl Engine {
         facts.source_commit_time = upper.stamp.commit_time;
         let events = self.follow_schema(open, &pieces).await?;
         self.guard_read(&open.mark, &pieces, &mut facts).await?;
-        self.commit(table, upper.stamp, facts, events).await?;
+        self.commit(table, upper.stamp, facts, events, begun).await?;
         Ok(true)
     }
 
@@ -281,12 +283,12 @@ impl Engine {
             };
             let mut stream = unless_stopped(shutdown, self.source.changes(request)).await?;
             loop {
-                let asked = self.clock.now();
+                let asked = self.clock.elapsed();
                 let next = stream.next().map(Option::transpose);
                 let Some(records) = unless_stopped(shutdown, next).await? else {
                     break;
                 };
-                facts.read_seconds += seconds(self.clock.now().micros_since(asked));
+                facts.read_seconds += self.clock.elapsed().saturating_sub(asked).as_secs_f64();
                 let bytes = records.get_array_memory_size() as u64;
                 let cut = cutter.next(ChangeColumns::of(&records)?.commits, bytes)?;
                 let (records, bytes) = match cut {
@@ -333,6 +335,7 @@ impl Engine {
         end: Stamp,
         mut facts: BatchFacts,
         events: Vec<BatchEvent>,
+        begun: Duration,
     ) -> Result<()> {
         let Some(open) = table.open.as_mut() else {
             return Ok(());
@@ -345,7 +348,8 @@ impl Engine {
             commit_time: end.commit_time.max(open.mark.commit_time),
             generation: open.mark.generation,
         };
-        facts.duration_ms = now.micros_since(facts.started_at) / 1_000;
+        let took = self.clock.elapsed().saturating_sub(begun);
+        facts.duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
         facts.capture_lag_seconds =
             facts.source_commit_time.map(|newest| seconds(now.micros_since(newest)).max(0.0));
         open.sink.commit(Commit { mark, facts: facts.clone(), events }).await?;

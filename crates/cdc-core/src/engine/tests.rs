@@ -480,3 +480,47 @@ fn a_run_that_was_stopped_before_its_end_says_so() {
         assert_eq!(kinds, [ErrorKind::Cancelled], "{sleeps}");
     }
 }
+
+/// A clock that is set an hour back at every look; a millisecond passes between two looks.
+#[derive(Default)]
+struct Jumping(AtomicI64);
+
+impl Clock for Jumping {
+    fn now(&self) -> Timestamp {
+        time(100 - self.0.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.0.fetch_add(1, Ordering::SeqCst).unsigned_abs())
+    }
+
+    fn sleep(&self, _pause: Duration) -> BoxFuture<'static, ()> {
+        std::future::ready(()).boxed()
+    }
+}
+
+#[test]
+fn durations_do_not_follow_a_clock_that_jumps() {
+    let mut source = source(9);
+    source.expect_has_changes().returning(|_| Ok(vec![true]));
+    source.expect_low().returning(|_| Ok(vec![Bound::At(at(1))]));
+    source.expect_changes().returning(|_| Ok(Box::pin(stream::iter([Ok(inserts(&[7]))]))));
+    let held = held(3);
+    let told = Arc::new(Mutex::new(None));
+    let mut first = closing();
+    first.expect_stage().returning(|_| Ok(()));
+    let (store, seen) = (storing(Arc::clone(&held), || Ok(Committed::Now)), Arc::clone(&told));
+    first.expect_commit().returning(move |commit| {
+        *seen.lock().expect("not poisoned") = Some(commit.facts.clone());
+        store(commit)
+    });
+    let sink = sink(held, vec![first]);
+    let clock = Arc::new(Jumping::default());
+    let settings = Settings::default();
+    let engine = Engine::new(Arc::new(source), Arc::new(sink), clock, Arc::new(Seven), settings);
+    let report = block_on(engine.run_once(vec![table()], &Shutdown::never()));
+    assert_eq!(report.errors().count(), 0);
+    let facts = told.lock().expect("not poisoned").clone().expect("committed");
+    assert!((1..100).contains(&facts.duration_ms), "{}", facts.duration_ms);
+    assert!(facts.read_seconds > 0.0 && facts.read_seconds < 0.1, "{}", facts.read_seconds);
+}

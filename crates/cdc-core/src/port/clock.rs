@@ -15,6 +15,12 @@ pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Timestamp;
 
+    /// The time that has passed since a fixed moment of this process; it never goes back. For
+    /// figures about durations. The default is for clocks whose `now` never jumps.
+    fn elapsed(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.now().as_micros()).unwrap_or_default())
+    }
+
     /// Ends no earlier than `pause` from now. Dropping the future ends the wait.
     fn sleep(&self, pause: Duration) -> BoxFuture<'static, ()>;
 }
