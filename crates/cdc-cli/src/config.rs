@@ -20,7 +20,7 @@ use chrono::DateTime;
 
 use self::{problem::Collector, section::Section};
 pub(crate) use self::{
-    problem::{Problem, Problems},
+    problem::{Problem, Problems, Refusal},
     secret::{Environment, Secret},
     source::{Data, FakeConfig},
 };
@@ -59,21 +59,24 @@ impl Config {
     ///
     /// # Errors
     /// Every problem of the file at once.
-    pub(crate) fn load(file: &Path, environment: Environment<'_>) -> Result<Self, Problems> {
-        let refused = |message: String| Problems {
-            file: file.to_owned(),
-            list: vec![Problem { path: String::new(), message, suggestion: None }],
+    pub(crate) fn load(file: &Path, environment: Environment<'_>) -> Result<Self, Refusal> {
+        let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let refused = |reason| Refusal::Unreadable { file: whole.clone(), reason };
+        let cannot = |error: std::io::Error| {
+            refused(match error.kind() {
+                std::io::ErrorKind::NotFound => "no such file".to_owned(),
+                kind => kind.to_string(),
+            })
         };
-        let cannot = |error: std::io::Error| refused(format!("cannot be read: {}", error.kind()));
         let length = std::fs::metadata(file).map_err(cannot)?.len();
         if length > FILE_BYTES_MAX {
-            return Err(refused(format!("has {length} bytes; at most {FILE_BYTES_MAX} are read")));
+            let reason = format!("it has {length} bytes; at most {FILE_BYTES_MAX} are read");
+            return Err(refused(reason));
         }
         let text = std::fs::read_to_string(file).map_err(cannot)?;
-        let base = std::path::absolute(file).map_err(cannot)?;
-        let base = base.parent().unwrap_or(Path::new("/")).to_owned();
+        let base = whole.parent().unwrap_or(Path::new("/")).to_owned();
         Self::parse(&text, &base, environment)
-            .map_err(|list| Problems { file: file.to_owned(), list })
+            .map_err(|list| Refusal::Wrong(Problems { file: file.to_owned(), list }))
     }
 
     fn parse(text: &str, base: &Path, environment: Environment<'_>) -> Result<Self, Vec<Problem>> {

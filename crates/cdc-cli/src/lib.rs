@@ -40,13 +40,14 @@ pub fn process(line: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(&error, line.iter().any(|word| word == "--json")),
     };
     let progress = Progress::new(!args.output.no_progress);
-    logging::start(&args.output, &progress);
+    logging::start(&args.output, args.log_level(), &progress);
+    let json = args.output.json;
     let report = match &args.command {
-        Command::Demo(demo) => demo::demo(demo, &progress),
-        Command::Run(run) => run::run(run, &progress),
+        Command::Demo(demo) => demo::demo(demo, json, &progress),
+        Command::Run(run) => run::run(run, json, &progress),
         Command::Status(status) => status::status(status),
     };
-    finish(&report, args.output.json)
+    finish(&report, json)
 }
 
 /// Help and version go to standard output; a wrong command line is a report like any other.

@@ -187,8 +187,18 @@ fn a_syntax_error_shows_its_place_and_not_the_line() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_one_problem() {
-    let error = Config::load(Path::new("/no/such/file.toml"), &environment).expect_err("missing");
-    assert_eq!(error.list[0].to_string(), "cannot be read: entity not found");
+    let load = |file: &Path| {
+        let refusal = Config::load(file, &environment).expect_err("cannot be read");
+        crate::report::Failure::from(refusal)
+    };
+    let missing = load(Path::new("no-such-file.toml"));
+    let whole = std::path::absolute("no-such-file.toml").expect("is known");
+    let expected = format!("configuration cannot be read: no such file file={}", whole.display());
+    assert_eq!(missing.message, expected);
+    assert_eq!(missing.advice, "give the path of a configuration file");
+    let directory = tempfile::tempdir().expect("a directory");
+    let message = load(directory.path()).message;
+    assert!(message.contains("cannot be read: is a directory"), "{message}");
 }
 
 fn document(path: &str) -> String {

@@ -20,6 +20,7 @@ fn status_reads_only_before_the_first_run_and_after() {
     let line = &after["status"][0];
     assert_eq!(line["state"], "copied");
     assert_eq!(line["mark"], run["tables"][0]["mark"]);
+    assert!(after.get("tables").is_none(), "one list only: {after}");
     assert_eq!(line["finalized_until"], run["tables"][0]["finalized_until"]);
     let number = |key: &str| line[key].as_f64().unwrap_or_else(|| panic!("{key} in {line}"));
     // Idle entries come every 305 s, so two hours of lag are known to five minutes.
