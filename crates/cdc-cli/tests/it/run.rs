@@ -109,6 +109,24 @@ fn an_interrupt_ends_cleanly_and_the_next_run_goes_on() {
     assert_eq!(at_once["tables"][0]["rows"], before + after, "nothing lost, nothing twice");
 }
 
+#[test]
+fn a_root_beside_the_configurations_directory_is_written_as_a_path_and_as_a_url() {
+    let place = Place::new();
+    fs::create_dir(place.path("etc")).expect("is made");
+    let url = format!("file://{}/etc/../by-url", place.directory.path().display());
+    for (root, directory) in [("../by-path", "by-path"), (&url, "by-url")] {
+        let text = format!(
+            "[source]\nkind = \"fake\"\n[target]\nroot = \"{root}\"\n{}",
+            table("dbo.airlines", "airlines", "earliest")
+        );
+        let file = place.path("etc/cdc.toml");
+        fs::write(&file, text).expect("is written");
+        cdc(&["run", file.to_str().expect("text"), "--once", "--json"]).expect(0);
+        let copy = Bronze::new(place.path(directory).join("bronze/airlines"));
+        assert!(copy.count().expect("is read") > 0, "{root}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_second_signal_ends_at_once_with_json_on_both_outputs() {
@@ -222,6 +240,13 @@ fn no_log_line_and_no_report_shows_a_cell() {
 fn a_wrong_command_line_is_one_report_too() {
     let refused = cdc(&["run", "--json", "--onec"]).expect(2);
     assert_eq!(refused["outcome"], "bad_configuration");
+    let message = refused["error"]["message"].as_str().expect("a message");
+    assert!(message.starts_with("unexpected argument '--onec' found"), "{message}");
+    assert!(message.contains("'--once'"), "what was meant is kept: {message}");
+    assert!(!message.contains("Usage") && !message.contains("--help"), "{message}");
+    let missing = cdc(&["run", "--json"]).expect(2);
+    let message = missing["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("<CONFIG>") && !message.contains('\n'), "{message}");
     assert_eq!(cdc(&["run"]).code, 2);
     assert_eq!(cdc(&["--version"]).code, 0);
 }
