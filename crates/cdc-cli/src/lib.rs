@@ -68,7 +68,7 @@ fn told(text: &str) -> String {
     let told = end.and_then(|end| text.get(..end)).unwrap_or(text);
     let told = told.strip_prefix("error: ").unwrap_or(told);
     let lines = told.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join("; ")
+    lines.collect::<Vec<_>>().join("; ").replace(":; ", ": ")
 }
 
 fn finish(report: &Report, json: bool) -> ExitCode {

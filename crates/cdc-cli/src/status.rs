@@ -187,6 +187,8 @@ async fn go_on(
             line.state = kind.name();
             // Distances within a log that is not the mark's say nothing.
             line.lag_seconds = None;
+            // The error says more than the clocks would.
+            line.note = None;
             return Ok(());
         }
         Some(kind @ ErrorKind::DataLoss) => line.state = kind.name(),

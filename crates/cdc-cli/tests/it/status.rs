@@ -69,5 +69,6 @@ fn a_source_that_lies_behind_the_mark_is_another_log() {
     assert_eq!(line["state"], "lineage_broken");
     assert_eq!(line["error"]["kind"], "lineage_broken");
     assert!(line["verdict_age_seconds"].is_null() && line["headroom_seconds"].is_null(), "{line}");
+    assert!(line["note"].is_null(), "the error says it: {line}");
     assert!(text.contains("flights: lineage_broken: "), "{text}");
 }
