@@ -14,15 +14,26 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+impl Args {
+    /// The least level of log lines: what was asked for, or the command's own. The demonstration
+    /// tells its story in its report.
+    pub(crate) fn log_level(&self) -> LogLevel {
+        self.output.log_level.unwrap_or(match self.command {
+            Command::Demo(_) => LogLevel::Warn,
+            Command::Run(_) | Command::Status(_) => LogLevel::Info,
+        })
+    }
+}
+
 /// How the process talks.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OutputArgs {
     /// Print one JSON object on standard output at the end, and nothing else there
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// The least level of log lines on standard error
-    #[arg(long, global = true, value_enum, value_name = "LEVEL", default_value_t)]
-    pub(crate) log_level: LogLevel,
+    /// The least level of log lines on standard error [default: info, of demo: warn]
+    #[arg(long, global = true, value_enum, value_name = "LEVEL")]
+    pub(crate) log_level: Option<LogLevel>,
     /// The form of log lines
     #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) log_format: LogFormat,
@@ -32,7 +43,7 @@ pub(crate) struct OutputArgs {
 }
 
 /// The least level of a log line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
     /// No log
     Off,
@@ -41,7 +52,6 @@ pub(crate) enum LogLevel {
     /// Something to look at that does not stop the run
     Warn,
     /// What became durable
-    #[default]
     Info,
     /// Each step
     Debug,
@@ -125,8 +135,16 @@ mod tests {
         for line in [["cdc", "--json", "run", "c.toml"], ["cdc", "run", "c.toml", "--json"]] {
             let args = Args::try_parse_from(line).expect("well formed");
             assert!(args.output.json);
-            assert_eq!(args.output.log_level, LogLevel::Info);
+            assert_eq!(args.log_level(), LogLevel::Info);
         }
         assert!(Args::try_parse_from(["cdc", "demo", "--rows", "0"]).is_err());
+    }
+
+    #[test]
+    fn the_demonstration_logs_warnings_unless_told_otherwise() {
+        let level = |line: &[&str]| Args::try_parse_from(line).expect("well formed").log_level();
+        assert_eq!(level(&["cdc", "demo"]), LogLevel::Warn);
+        assert_eq!(level(&["cdc", "demo", "--log-level", "info"]), LogLevel::Info);
+        assert_eq!(level(&["cdc", "--log-level", "debug", "demo"]), LogLevel::Debug);
     }
 }

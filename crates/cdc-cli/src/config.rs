@@ -6,9 +6,9 @@ mod secret;
 mod section;
 mod source;
 mod table_ref;
+mod target;
 
 use std::{
-    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     num::{NonZeroU64, NonZeroUsize},
     path::{Path, PathBuf},
@@ -20,9 +20,10 @@ use chrono::DateTime;
 
 use self::{problem::Collector, section::Section};
 pub(crate) use self::{
-    problem::{Problem, Problems},
+    problem::{Problem, Problems, Refusal},
     secret::{Environment, Secret},
     source::{Data, FakeConfig},
+    target::TargetConfig,
 };
 
 /// What the binary is told by its file.
@@ -40,15 +41,6 @@ pub(crate) struct Config {
     pub(crate) tables: Vec<TableConfig>,
 }
 
-/// Where the tables go.
-#[derive(Clone, Debug)]
-pub(crate) struct TargetConfig {
-    /// An absolute local path, or a URL.
-    pub(crate) root: String,
-    /// Options of the object store, by its own names.
-    pub(crate) storage: BTreeMap<String, Secret>,
-}
-
 /// The longest duration that a setting takes.
 const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 /// Most bytes of a configuration file.
@@ -59,21 +51,24 @@ impl Config {
     ///
     /// # Errors
     /// Every problem of the file at once.
-    pub(crate) fn load(file: &Path, environment: Environment<'_>) -> Result<Self, Problems> {
-        let refused = |message: String| Problems {
-            file: file.to_owned(),
-            list: vec![Problem { path: String::new(), message, suggestion: None }],
+    pub(crate) fn load(file: &Path, environment: Environment<'_>) -> Result<Self, Refusal> {
+        let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let refused = |reason| Refusal::Unreadable { file: whole.clone(), reason };
+        let cannot = |error: std::io::Error| {
+            refused(match error.kind() {
+                std::io::ErrorKind::NotFound => "no such file".to_owned(),
+                kind => kind.to_string(),
+            })
         };
-        let cannot = |error: std::io::Error| refused(format!("cannot be read: {}", error.kind()));
         let length = std::fs::metadata(file).map_err(cannot)?.len();
         if length > FILE_BYTES_MAX {
-            return Err(refused(format!("has {length} bytes; at most {FILE_BYTES_MAX} are read")));
+            let reason = format!("it has {length} bytes; at most {FILE_BYTES_MAX} are read");
+            return Err(refused(reason));
         }
         let text = std::fs::read_to_string(file).map_err(cannot)?;
-        let base = std::path::absolute(file).map_err(cannot)?;
-        let base = base.parent().unwrap_or(Path::new("/")).to_owned();
+        let base = whole.parent().unwrap_or(Path::new("/")).to_owned();
         Self::parse(&text, &base, environment)
-            .map_err(|list| Problems { file: file.to_owned(), list })
+            .map_err(|list| Refusal::Wrong(Problems { file: file.to_owned(), list }))
     }
 
     fn parse(text: &str, base: &Path, environment: Environment<'_>) -> Result<Self, Vec<Problem>> {
@@ -110,7 +105,7 @@ fn read(
 ) -> Option<Config> {
     let mut root = Section::root(table, problems);
     let source = source::read(root.section("source"), base);
-    let target = target(root.section("target"), base, environment);
+    let target = target::read(root.section("target"), base, environment);
     let settings = settings(root.section("run"));
     let metrics = metrics(root.section("metrics"));
     let tables = tables(&mut root);
@@ -121,66 +116,6 @@ fn read(
 /// A path as the file means it: from its own directory.
 fn resolve(base: &Path, path: &str) -> PathBuf {
     base.join(path)
-}
-
-fn target(
-    mut section: Section<'_>,
-    base: &Path,
-    environment: Environment<'_>,
-) -> Option<TargetConfig> {
-    let root = section.required("root", "the path or URL that holds the tables");
-    let root = root.and_then(|root| match root {
-        "" => {
-            section.wrong("root", "is empty; give the path or URL that holds the tables");
-            None
-        }
-        url if url.contains("://") => match url::Url::parse(url) {
-            Ok(parsed) if parsed.password().is_some() => {
-                section.wrong("root", "holds a password; give it in target.storage by *_env");
-                None
-            }
-            Ok(_) => Some(url.to_owned()),
-            Err(error) => {
-                section.wrong("root", format!("is no URL: {error}"));
-                None
-            }
-        },
-        path => Some(resolve(base, path).to_string_lossy().into_owned()),
-    });
-    let storage = storage(&section.section("storage"), base, environment);
-    section.finish();
-    Some(TargetConfig { root: root?, storage })
-}
-
-fn storage(
-    section: &Section<'_>,
-    base: &Path,
-    environment: Environment<'_>,
-) -> BTreeMap<String, Secret> {
-    let mut options = BTreeMap::new();
-    for (key, value) in section.entries() {
-        let Some(text) = value.as_str() else {
-            section.wrong(key, "is not a text; options of the object store are texts");
-            continue;
-        };
-        let (name, value) = if let Some(name) = key.strip_suffix("_env") {
-            (name, secret::from_environment(text, environment))
-        } else if let Some(name) = key.strip_suffix("_file").filter(|name| secret::is_secret(name))
-        {
-            (name, secret::from_file(&resolve(base, text)))
-        } else {
-            (key, Ok(Secret::new(text)))
-        };
-        match value {
-            Ok(value) => {
-                if options.insert(name.to_owned(), value).is_some() {
-                    section.wrong(key, format!("{name} is given twice"));
-                }
-            }
-            Err(message) => section.wrong(key, message),
-        }
-    }
-    options
 }
 
 fn settings(mut section: Section<'_>) -> Option<Settings> {
@@ -264,20 +199,22 @@ fn tables(root: &mut Section<'_>) -> Vec<TableConfig> {
     if sections.is_empty() {
         root.wrong("tables", "has no entry; give [[tables]] with source = \"schema.table\"");
     }
-    let mut tables: Vec<TableConfig> = Vec::new();
+    let mut tables: Vec<(String, TableConfig)> = Vec::new();
     for section in sections {
         let (path, problems) = (section.path("target"), section.problems);
         let Some(table) = table(section) else {
             continue;
         };
-        let same =
-            |other: &&TableConfig| other.target.to_lowercase() == table.target.to_lowercase();
-        if tables.iter().any(|other| same(&other)) {
-            problems.add(path, format!("\"{}\" is the target of two tables", table.target));
+        let same = |(_, other): &&(String, TableConfig)| {
+            other.target.to_lowercase() == table.target.to_lowercase()
+        };
+        if let Some((first, _)) = tables.iter().find(same) {
+            let message = format!("\"{}\" is the target of two tables; see {first}", table.target);
+            problems.add(path.clone(), message);
         }
-        tables.push(table);
+        tables.push((path, table));
     }
-    tables
+    tables.into_iter().map(|(_, table)| table).collect()
 }
 
 fn table(mut section: Section<'_>) -> Option<TableConfig> {

@@ -43,19 +43,19 @@ const STEPS_A_BREATH: usize = 25;
 const BREATH: Duration = Duration::from_millis(2);
 
 /// Runs the command.
-pub(crate) fn demo(args: &DemoArgs, progress: &Progress) -> Report {
+pub(crate) fn demo(args: &DemoArgs, json: bool, progress: &Progress) -> Report {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
     };
-    match runtime.block_on(play(args, progress)) {
+    match runtime.block_on(play(args, json, progress)) {
         Ok(report) => report,
         Err(error) => Report::failed(NAME, error.into()),
     }
 }
 
-async fn play(args: &DemoArgs, progress: &Progress) -> Result<Report> {
-    let shutdown = signals::watch().map_err(crate::parts::no_runtime)?;
+async fn play(args: &DemoArgs, json: bool, progress: &Progress) -> Result<Report> {
+    let shutdown = signals::watch(NAME, json).map_err(crate::parts::no_runtime)?;
     // The rows are read before anything is written or removed.
     let config = FakeConfig {
         data: args.data.clone().map_or(Data::Builtin, Data::Directory),
@@ -67,13 +67,13 @@ async fn play(args: &DemoArgs, progress: &Progress) -> Result<Report> {
     let begun = Instant::now();
     let drawing = progress.draw();
     let mut stage = Stage::new(sample, place, progress, args.seed)?;
-    let resumed_at = stage.crash(&shutdown).await?;
+    let crash = stage.crash(&shutdown).await?;
     let caught = stage.resume(&shutdown).await?;
     let proof = stage.prove().await?;
     drop(drawing);
     let seconds = begun.elapsed().as_secs_f64();
     stage.sample_stops();
-    Ok(told(args, &stage, &caught, resumed_at, &proof, seconds))
+    Ok(told(args, &stage, &caught, crash, &proof, seconds))
 }
 
 /// The server, the place of the tables, and what every part of the demonstration shares.
@@ -167,9 +167,8 @@ impl Stage {
     }
 
     /// The first half of the history, copied until a batch is staged in part; then the engine's
-    /// future is dropped and everything in memory forgotten, as a kill would. Returns the mark
-    /// that the next runner finds for the table that was hit.
-    async fn crash(&mut self, shutdown: &Shutdown) -> Result<Option<Position>> {
+    /// future is dropped and everything in memory forgotten, as a kill would.
+    async fn crash(&mut self, shutdown: &Shutdown) -> Result<Crash> {
         let half = self.half;
         let sample = self.sample()?;
         for _ in 0..half {
@@ -189,6 +188,7 @@ impl Stage {
             run = engine.run_once(tables(), shutdown) => Some(run),
         };
         drop((engine, sink));
+        let killed = run.is_none();
         if let Some(run) = run {
             // Too few rows to be hit in the middle, or an error.
             checked(run, shutdown)?;
@@ -199,7 +199,7 @@ impl Stage {
         let table = flights();
         let spec = proof::spec(self.sample()?.source()?, &table).await?;
         let state = self.sink()?.inspect(&spec).await?;
-        Ok(state.and_then(|state| state.mark).map(|mark| mark.end))
+        Ok(Crash { killed, resumed_at: state.and_then(|state| state.mark).map(|mark| mark.end) })
     }
 
     /// New objects go on from what is durable, while the second half of the history happens.
@@ -243,6 +243,27 @@ impl Stage {
         let sink = self.sink()?;
         let sample = self.sample()?;
         proof::prove(sample, &sink)
+    }
+}
+
+/// What became of the crash.
+#[derive(Clone, Copy)]
+struct Crash {
+    /// The copy was hit in the middle of a staged batch.
+    killed: bool,
+    /// The mark that the next runner finds for the table that was to be hit.
+    resumed_at: Option<Position>,
+}
+
+impl Crash {
+    /// The crash for people.
+    fn text(self) -> String {
+        let at = self.resumed_at.map_or_else(|| "the begin".into(), |at| format!("mark {at}"));
+        if self.killed {
+            format!("killed half-way in the middle of a staged batch, resumed at {at}")
+        } else {
+            format!("not killed: too few rows for a crash half-way; went on at {at}")
+        }
     }
 }
 
@@ -292,13 +313,13 @@ fn told(
     args: &DemoArgs,
     stage: &Stage,
     caught: &Caught,
-    resumed_at: Option<Position>,
+    crash: Crash,
     proof: &Proof,
     seconds: f64,
 ) -> Report {
     let exit = if proof.is_equal() { Exit::Done } else { Exit::Failed };
     let mut report = Report::new(NAME, exit).with_run(&caught.last);
-    for line in &mut report.tables {
+    for line in report.tables.iter_mut().flatten() {
         if let Some(found) = proof.tables.iter().find(|found| found.table == line.table) {
             // Rows of the whole demonstration, not of its last run only.
             line.rows = found.bronze_rows;
@@ -313,16 +334,18 @@ fn told(
     let rows: u64 = proof.tables.iter().map(|table| table.bronze_rows).sum();
     #[allow(clippy::cast_precision_loss, reason = "a figure to look at")]
     let pace = rows as f64 / seconds.max(0.001);
-    let at = resumed_at.map(|at| at.to_string());
-    let resumed = at.clone().unwrap_or_else(|| "the begin".into());
-    report.tell("resumed_at", at, format!("killed half-way, resumed at mark {resumed}"));
+    report.tell("resumed_at", crash.resumed_at.map(|at| at.to_string()), crash.text());
     let live: u64 = caught.first.tables.iter().map(|table| table.rows).sum();
     report.tell(
         "rows_after_crash",
         live + caught.last.tables.iter().map(|table| table.rows).sum::<u64>(),
         format!("transactions at the server: {}", stage.steps),
     );
-    report.tell("rows", rows, format!("{rows} change rows in {seconds:.1} s: {pace:.0} rows/s"));
+    let counted = format!(
+        "{rows} change rows in {seconds:.1} s: {pace:.0} rows/s; an update counts as two, its \
+         images before and after"
+    );
+    report.tell("rows", rows, counted);
     report.more.insert("rows_per_second".into(), pace.round().into());
     report.more.insert("seed".into(), args.seed.into());
     report.more.insert("proof".into(), serde_json::to_value(&proof.tables).unwrap_or_default());

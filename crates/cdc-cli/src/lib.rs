@@ -40,24 +40,35 @@ pub fn process(line: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(&error, line.iter().any(|word| word == "--json")),
     };
     let progress = Progress::new(!args.output.no_progress);
-    logging::start(&args.output, &progress);
+    logging::start(&args.output, args.log_level(), &progress);
+    let json = args.output.json;
     let report = match &args.command {
-        Command::Demo(demo) => demo::demo(demo, &progress),
-        Command::Run(run) => run::run(run, &progress),
+        Command::Demo(demo) => demo::demo(demo, json, &progress),
+        Command::Run(run) => run::run(run, json, &progress),
         Command::Status(status) => status::status(status),
     };
-    finish(&report, args.output.json)
+    finish(&report, json)
 }
 
 /// Help and version go to standard output; a wrong command line is a report like any other.
 fn usage(error: &clap::Error, json: bool) -> ExitCode {
     if json && error.use_stderr() {
-        return finish(&Report::failed("cdc", Failure::usage(error.to_string())), true);
+        return finish(&Report::failed("cdc", Failure::usage(told(&error.to_string()))), true);
     }
     match error.print() {
         Ok(()) if !error.use_stderr() => ExitCode::SUCCESS,
         _ => ExitCode::from(Exit::BadConfiguration.code()),
     }
+}
+
+/// What is wrong with a command line, without the form that people read it in.
+fn told(text: &str) -> String {
+    let ends = ["\nUsage:", "\nFor more information"];
+    let end = ends.iter().filter_map(|end| text.find(end)).min();
+    let told = end.and_then(|end| text.get(..end)).unwrap_or(text);
+    let told = told.strip_prefix("error: ").unwrap_or(told);
+    let lines = told.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ").replace(":; ", ": ")
 }
 
 fn finish(report: &Report, json: bool) -> ExitCode {

@@ -20,9 +20,9 @@ const OWN: &str = "cdc";
 const ENGINE: &str = "cdc::engine";
 
 /// Starts logging for the whole process.
-pub(crate) fn start(output: &OutputArgs, progress: &Progress) {
+pub(crate) fn start(output: &OutputArgs, level: LogLevel, progress: &Progress) {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter(output.log_level))
+        .with_env_filter(filter(level))
         .with_ansi(false)
         .with_writer(Above(progress.clone()));
     let started = match output.log_format {
@@ -75,8 +75,8 @@ impl Observer for LogObserver {
     fn on(&self, event: &Event<'_>) {
         match event {
             Event::Attached { table, mark: Some(mark) } => {
-                let (sequence, mark) = (mark.sequence, mark.end);
-                tracing::info!(target: ENGINE, table, sequence, %mark, "attached, resuming");
+                let (sequence, end) = (mark.sequence, mark.end);
+                tracing::info!(target: ENGINE, table, sequence, %end, "attached, resuming");
             }
             Event::Attached { table, mark: None } => {
                 tracing::info!(target: ENGINE, table, "attached, nothing copied yet");
@@ -95,9 +95,9 @@ impl Observer for LogObserver {
                 tracing::debug!(target: ENGINE, table, rows, bytes, "staged");
             }
             Event::Committed { table, mark, facts } => {
-                let (sequence, mark) = (mark.sequence, mark.end);
+                let (sequence, end) = (mark.sequence, mark.end);
                 let (rows, ms) = (facts.counts.rows, facts.duration_ms);
-                tracing::info!(target: ENGINE, table, sequence, %mark, rows, ms, "committed");
+                tracing::info!(target: ENGINE, table, sequence, %end, rows, ms, "committed");
             }
             Event::Discarded { table } => {
                 tracing::info!(target: ENGINE, table, "staged rows discarded");

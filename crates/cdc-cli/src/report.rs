@@ -6,7 +6,7 @@ use cdc_core::{Error, ErrorKind, Mark, RunReport, TableReport, Timestamp};
 use serde::Serialize;
 
 use crate::{
-    config::{Problem, Problems},
+    config::{Problem, Problems, Refusal},
     exit::Exit,
 };
 
@@ -91,6 +91,18 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let (file, reason) = match refusal {
+            Refusal::Wrong(problems) => return problems.into(),
+            Refusal::Unreadable { file, reason } => (file, reason),
+        };
+        let error =
+            Error::new(ErrorKind::Config, format!("configuration cannot be read: {reason}"));
+        error.with("file", file.display()).remedy("give the path of a configuration file").into()
+    }
+}
+
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
         Self {
@@ -118,6 +130,17 @@ pub(crate) struct TableLine {
     pub(crate) finalized_until: Option<Moment>,
     /// Why the table stopped.
     pub(crate) error: Option<Failure>,
+}
+
+impl TableLine {
+    /// How the table stands, in a word or two.
+    fn state(&self) -> &'static str {
+        match (&self.error, &self.mark) {
+            (Some(error), _) => error.kind,
+            (None, Some(_)) => "copied",
+            (None, None) => "nothing yet",
+        }
+    }
 }
 
 impl From<&TableReport> for TableLine {
@@ -150,8 +173,9 @@ pub(crate) struct Report {
     pub(crate) finalized_until: Option<Moment>,
     /// True when the process was asked to stop before it was done.
     pub(crate) stopped: bool,
-    /// The tables.
-    pub(crate) tables: Vec<TableLine>,
+    /// The tables, of a command that copies some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tables: Option<Vec<TableLine>>,
     /// Why the command failed as a whole.
     pub(crate) error: Option<Failure>,
     /// What only this command tells.
@@ -173,7 +197,8 @@ impl Report {
             target: None,
             finalized_until: None,
             stopped: false,
-            tables: Vec::new(),
+            // Status has lines of its own.
+            tables: (command != crate::status::NAME).then(Vec::new),
             error: None,
             more: serde_json::Map::new(),
             lines: Vec::new(),
@@ -187,7 +212,7 @@ impl Report {
 
     /// The same with the tables of a run.
     pub(crate) fn with_run(mut self, run: &RunReport) -> Self {
-        self.tables = run.tables.iter().map(TableLine::from).collect();
+        self.tables = Some(run.tables.iter().map(TableLine::from).collect());
         self.finalized_until = run.finalized_until().map(Moment);
         self
     }
@@ -214,10 +239,11 @@ impl Report {
         if let Some(error) = &self.error {
             write_failure(out, "", error)?;
         }
-        if !self.tables.is_empty() {
-            write_tables(out, &self.tables)?;
+        let tables = self.tables.as_deref().unwrap_or_default();
+        if !tables.is_empty() {
+            write_tables(out, tables)?;
         }
-        for table in &self.tables {
+        for table in tables {
             if let Some(error) = &table.error {
                 write_failure(out, &format!("{}: ", table.table), error)?;
             }
@@ -225,7 +251,7 @@ impl Report {
         for line in &self.lines {
             writeln!(out, "{line}")?;
         }
-        if self.tables.len() > 1 {
+        if tables.len() > 1 {
             writeln!(out, "all tables complete until: {}", text(self.finalized_until))?;
         }
         if let Some(target) = &self.target {
@@ -250,7 +276,7 @@ fn write_failure(out: &mut dyn Write, place: &str, failure: &Failure) -> io::Res
 }
 
 fn write_tables(out: &mut dyn Write, tables: &[TableLine]) -> io::Result<()> {
-    let head = ["table", "rows", "mark", "end", "commit time", "complete until", ""];
+    let head = ["table", "rows", "seq", "end", "commit time", "complete until", "state"];
     let mut grid = vec![head.map(String::from)];
     for table in tables {
         let mark = table.mark.as_ref();
@@ -261,7 +287,7 @@ fn write_tables(out: &mut dyn Write, tables: &[TableLine]) -> io::Result<()> {
             mark.map_or_else(|| "-".into(), |mark| mark.end.clone()),
             text(mark.and_then(|mark| mark.commit_time)),
             text(table.finalized_until),
-            table.error.as_ref().map_or("", |error| error.kind).to_owned(),
+            table.state().to_owned(),
         ]);
     }
     write_grid(out, &grid)
@@ -338,9 +364,9 @@ mod tests {
             Report { seconds: 1.26, ..Report::new("run", Exit::DataLoss) }.with_run(&run());
         let text = written(&report, false);
         let expected = "\
-table    rows  mark  end                     commit time           complete until
-flights  12    7     0x0000002A000001F80003  2013-11-03T06:00:00Z  2013-11-03T06:00:00Z
-planes   0     -     -                       -                     -                     data_loss
+table    rows  seq  end                     commit time           complete until        state
+flights  12    7    0x0000002A000001F80003  2013-11-03T06:00:00Z  2013-11-03T06:00:00Z  copied
+planes   0     -    -                       -                     -                     data_loss
 planes: data_loss: range was purged table=planes
   what to do: changes were removed at the source before they were read; take a new snapshot, \
 or accept the gap with on_data_loss

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) const NAME: &str = "run";
 
 /// Runs the command.
-pub(crate) fn run(args: &RunArgs, progress: &Progress) -> Report {
+pub(crate) fn run(args: &RunArgs, json: bool, progress: &Progress) -> Report {
     let config = match load(&args.config) {
         Ok(config) => config,
         Err(failure) => return Report::failed(NAME, failure),
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunArgs, progress: &Progress) -> Report {
         Ok(runtime) => runtime,
         Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
     };
-    match runtime.block_on(copy(&config, args.once, progress)) {
+    match runtime.block_on(copy(&config, args.once, json, progress)) {
         Ok(Copied { run, stopped, metrics }) => {
             let exit = exit(&run, args.once);
             let mut report = Report::new(NAME, exit).with_run(&run);
@@ -61,8 +61,8 @@ struct Copied {
     metrics: Option<SocketAddr>,
 }
 
-async fn copy(config: &Config, once: bool, progress: &Progress) -> Result<Copied> {
-    let shutdown = signals::watch().map_err(crate::parts::no_runtime)?;
+async fn copy(config: &Config, once: bool, json: bool, progress: &Progress) -> Result<Copied> {
+    let shutdown = signals::watch(NAME, json).map_err(crate::parts::no_runtime)?;
     let parts = Parts::new(config)?;
     let metrics = Arc::new(Metrics::new(Arc::clone(&parts.clock)));
     let server = match config.metrics {

@@ -1,9 +1,11 @@
 //! `cdc status`: how far each copy is, and what the source still has. Reads only.
 
+mod continuity;
+
 use std::time::Instant;
 
 use cdc_core::{
-    CaptureInstance, Mark, Result, TableConfig, TableRef, TableSpec, Timestamp, plan,
+    CaptureInstance, ErrorKind, Mark, Result, TableConfig, TableRef, TableSpec, Timestamp,
     port::{Bound, Sink, Source, TargetState},
     schema,
 };
@@ -25,16 +27,21 @@ pub(crate) const NAME: &str = "status";
 struct StatusLine {
     table: String,
     source: String,
-    /// `copied`, `no target yet`, or `unknown` with an error.
+    /// `copied`, `no target yet`, or with an error `data_loss` or `lineage_broken` when the copy
+    /// cannot go on from its mark, and `unknown`.
     state: &'static str,
     mark: Option<MarkLine>,
     finalized_until: Option<Moment>,
-    /// Seconds since `finalized_until`.
+    /// Seconds since `finalized_until`, at least 0.
     verdict_age_seconds: Option<f64>,
-    /// Seconds of source time from the mark to the source's newest entry.
+    /// Seconds of source time from the mark to the source's newest entry, at least 0; none when
+    /// the two are not of one log.
     lag_seconds: Option<f64>,
-    /// Seconds of source time from what cleanup has removed up to the mark.
+    /// Seconds of source time from what cleanup has removed up to the mark. Below 0 only with
+    /// `data_loss`: so much is gone.
     headroom_seconds: Option<f64>,
+    /// Something to look at that is no error.
+    note: Option<&'static str>,
     error: Option<Failure>,
 }
 
@@ -97,21 +104,26 @@ async fn high(source: &dyn Source) -> Result<High> {
 }
 
 async fn look(parts: &Parts, table: &TableConfig, high: Option<High>) -> StatusLine {
-    let mut line = StatusLine {
-        table: table.target.clone(),
-        source: table.source.to_string(),
+    let mut line = nothing_known(&table.target, table.source.to_string());
+    if let Err(error) = fill(&mut line, parts, table, high).await {
+        line.error = Some(error.into());
+    }
+    line
+}
+
+fn nothing_known(table: impl Into<String>, source: impl Into<String>) -> StatusLine {
+    StatusLine {
+        table: table.into(),
+        source: source.into(),
         state: "unknown",
         mark: None,
         finalized_until: None,
         verdict_age_seconds: None,
         lag_seconds: None,
         headroom_seconds: None,
+        note: None,
         error: None,
-    };
-    if let Err(error) = fill(&mut line, parts, table, high).await {
-        line.error = Some(error.into());
     }
-    line
 }
 
 async fn fill(
@@ -123,7 +135,10 @@ async fn fill(
     let found = parts.source.instances(&table.source).await;
     // A source that does not answer hides nothing of what the target holds.
     let (instances, failed) = match found {
-        Ok(instances) => (instances, None),
+        Ok(mut instances) => {
+            instances.sort_by_key(|instance| instance.start);
+            (instances, None)
+        }
         Err(error) => (Vec::new(), Some(error)),
     };
     let Some(spec) = spec(table, &instances)? else {
@@ -135,11 +150,11 @@ async fn fill(
         line.mark = Some(MarkLine::from(&mark));
         let until = verdict.and_then(|verdict| verdict.finalized_until);
         line.finalized_until = until.map(Moment);
-        line.verdict_age_seconds = until.map(|until| seconds(parts.clock.now(), until));
+        tell_age(line, until.map(|until| seconds(parts.clock.now(), until)));
         let newest = high.and_then(|high| high.time).zip(mark.commit_time);
         line.lag_seconds = newest.map(|(new, old)| seconds(new, old).max(0.0));
         if failed.is_none() {
-            line.headroom_seconds = headroom(parts, &mark, &instances).await?;
+            go_on(line, parts.source.as_ref(), &mark, &instances).await?;
         }
     } else if failed.is_none() {
         line.state = "no target yet";
@@ -147,21 +162,48 @@ async fn fill(
     failed.map_or(Ok(()), Err)
 }
 
-/// Seconds of source time from what cleanup has removed up to a mark, where both are known.
-async fn headroom(
-    parts: &Parts,
+/// An age below zero is none: the moment lies ahead of this clock.
+fn tell_age(line: &mut StatusLine, age: Option<f64>) {
+    line.verdict_age_seconds = age.filter(|age| *age >= 0.0);
+    if line.verdict_age_seconds != age {
+        line.note = Some("complete until a moment that has not come yet: compare the clocks");
+    }
+}
+
+/// Whether the copy can go on from its mark, and how far ahead of cleanup it is.
+async fn go_on(
+    line: &mut StatusLine,
+    source: &dyn Source,
     mark: &Mark,
     instances: &[CaptureInstance],
-) -> Result<Option<f64>> {
-    let (Some(holder), Some(end)) = (plan::holder(mark.end, instances), mark.commit_time) else {
-        return Ok(None);
+) -> Result<()> {
+    let found = continuity::check(source, mark, instances).await?;
+    let kind = found.broken.as_ref().map(cdc_core::Error::kind);
+    if let Some(error) = found.broken {
+        line.error = Some(error.into());
+    }
+    match kind {
+        Some(kind @ ErrorKind::LineageBroken) => {
+            line.state = kind.name();
+            // Distances within a log that is not the mark's say nothing.
+            line.lag_seconds = None;
+            // The error says more than the clocks would.
+            line.note = None;
+            return Ok(());
+        }
+        Some(kind @ ErrorKind::DataLoss) => line.state = kind.name(),
+        _ => {}
+    }
+    let (Some(low), Some(end)) = (found.low, mark.commit_time) else {
+        return Ok(());
     };
-    let low = parts.source.low(std::slice::from_ref(&holder.name)).await?;
-    let Some(Bound::At(low)) = low.first().copied() else {
-        return Ok(None);
+    let headroom = source.commit_time(low).await?.map(|removed| seconds(end, removed));
+    line.headroom_seconds = match kind {
+        Some(ErrorKind::DataLoss) => headroom,
+        // A mark right before the low position: nothing is gone, and nothing is left either.
+        _ => headroom.map(|headroom| headroom.max(0.0)),
     };
-    let removed = parts.source.commit_time(low).await?;
-    Ok(removed.map(|removed| seconds(end, removed)))
+    Ok(())
 }
 
 /// The spec under which a table is looked at; none when only the source could name the table.
@@ -195,6 +237,9 @@ fn tell(report: &mut Report, high: &Result<High>, lines: &[StatusLine]) {
             report.lines.push(format!("{}: {}: {}", line.table, error.kind, error.message));
             report.lines.push(format!("  what to do: {}", error.advice));
         }
+        if let Some(note) = line.note {
+            report.lines.push(format!("{}: {note}", line.table));
+        }
     }
     report.tell("source_high", position, line.trim_end().to_owned());
     report.more.insert("source_high_time".into(), time_text.into());
@@ -204,7 +249,7 @@ fn tell(report: &mut Report, high: &Result<High>, lines: &[StatusLine]) {
 }
 
 fn grid(lines: &[StatusLine]) -> String {
-    let head = ["table", "state", "mark", "end", "complete until", "age", "lag", "headroom"];
+    let head = ["table", "state", "seq", "end", "complete until", "age", "lag", "headroom"];
     let mut grid = vec![head.map(String::from)];
     let span =
         |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.0} s"));
@@ -228,41 +273,4 @@ fn grid(lines: &[StatusLine]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use cdc_core::{Engine, port::Shutdown};
-    use cdc_fake::{Call, SqlError, sql_error::number};
-
-    use super::*;
-    use crate::config::Config;
-
-    #[tokio::test]
-    async fn a_source_that_does_not_answer_hides_nothing_of_the_target() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = directory.path().join("cdc.toml");
-        let text = "[source]\nkind = \"fake\"\n[source.fake]\nrows = 200\n[target]\nroot = \"lake\"\n\
-                    [[tables]]\nsource = \"dbo.flights\"\n[[tables]]\nsource = \"dbo.planes\"\n";
-        std::fs::write(&file, text).expect("is written");
-        let config = Config::load(&file, &|_| None).expect("is right");
-        let parts = Parts::new(&config).expect("are built");
-        let sink = std::sync::Arc::new(parts.sink.clone());
-        let (source, clock) = (parts.source.clone(), parts.clock.clone());
-        let engine =
-            Engine::new(source, sink, clock, parts.entropy.clone(), config.settings.clone());
-        let flights = &config.tables[0];
-        let run = engine.run_once(vec![flights.clone()], &Shutdown::never()).await;
-        assert_eq!(run.errors().count(), 0);
-
-        let gone = SqlError::new(number::TIMEOUT, "no answer");
-        parts.sample.database().fail_next(Call::Instances, 2, &gone);
-        let copied = look(&parts, flights, None).await;
-        assert_eq!(copied.state, "copied");
-        let mark = run.tables[0].mark.as_ref().map(MarkLine::from).expect("a mark");
-        assert_eq!(copied.mark.map(|mark| mark.end), Some(mark.end));
-        assert_eq!(copied.error.map(|error| error.kind), Some("unavailable"));
-        let other = look(&parts, &config.tables[1], None).await;
-        assert_eq!(other.state, "unknown", "whether a target is due is the source's to say");
-        let answered = look(&parts, &config.tables[1], None).await;
-        assert_eq!(answered.state, "no target yet");
-        assert!(answered.error.is_none());
-    }
-}
+mod tests;

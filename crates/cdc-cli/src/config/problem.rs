@@ -39,6 +39,20 @@ pub(crate) struct Problems {
     pub(crate) list: Vec<Problem>,
 }
 
+/// Why a file is no configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It cannot be read at all, for this reason.
+    Unreadable {
+        /// The file, absolute where that can be told.
+        file: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// What stands in it is wrong.
+    Wrong(Problems),
+}
+
 /// Takes problems while a configuration is read, so that reading goes on after the first.
 #[derive(Debug, Default)]
 pub(super) struct Collector(RefCell<Vec<Problem>>);

@@ -58,6 +58,22 @@ impl<'a> Section<'a> {
         found
     }
 
+    /// A number or a flag, which may have been put in quotes by mistake.
+    fn plain<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Option<T> {
+        let quoted = self.table.and_then(|table| table.get(key)).and_then(unquoted);
+        if let Some(plain) = quoted.filter(|plain| read(plain).is_some()) {
+            self.known.push(key);
+            self.wrong(key, format!("is a text; write {} without quotes", shown(&plain)));
+            return None;
+        }
+        self.read(key, allowed, read)
+    }
+
     /// A text.
     pub(super) fn text(&mut self, key: &'static str) -> Option<&'a str> {
         self.read(key, "a text", Value::as_str)
@@ -74,19 +90,19 @@ impl<'a> Section<'a> {
 
     /// True or false.
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
-        self.read(key, "true or false", Value::as_bool)
+        self.plain(key, "true or false", Value::as_bool)
     }
 
     /// A whole number of at least 1.
     pub(super) fn positive(&mut self, key: &'static str) -> Option<NonZeroU64> {
-        self.read(key, "a whole number of at least 1", |value| {
+        self.plain(key, "a whole number of at least 1", |value| {
             NonZeroU64::new(u64::try_from(value.as_integer()?).ok()?)
         })
     }
 
     /// A whole number of at least 0.
     pub(super) fn natural(&mut self, key: &'static str) -> Option<u64> {
-        self.read(key, "a whole number of at least 0", |value| {
+        self.plain(key, "a whole number of at least 0", |value| {
             u64::try_from(value.as_integer()?).ok()
         })
     }
@@ -179,6 +195,13 @@ impl<'a> Section<'a> {
             self.problems.suggest(self.path(key), message, near);
         }
     }
+}
+
+/// The number or flag inside the quotes of a text.
+fn unquoted(value: &Value) -> Option<Value> {
+    let text = value.as_str()?;
+    let number = text.parse().map(Value::Integer);
+    number.or_else(|_| text.parse().map(Value::Boolean)).ok()
 }
 
 /// A value for a message. Texts are shown, since secrets are refused before they are read.

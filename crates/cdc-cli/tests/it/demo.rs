@@ -9,7 +9,7 @@ fn the_demonstration_crashes_resumes_and_proves_that_the_copy_equals_the_source(
     let place = Place::new();
     let dir = place.path("demo");
     let dir = dir.to_str().expect("text");
-    let arguments = ["demo", "--dir", dir, "--rows", "600", "--json", "--log-level", "warn"];
+    let arguments = ["demo", "--dir", dir, "--rows", "600", "--json"];
     let ended = cdc(&arguments);
     let report = ended.expect(0);
     assert!(ended.stderr.contains("killed in the middle of a staged batch"), "{}", ended.stderr);
@@ -35,6 +35,13 @@ fn the_demonstration_crashes_resumes_and_proves_that_the_copy_equals_the_source(
 
     let afresh = [&arguments[..], &["--overwrite", "--seed", "7"]].concat();
     cdc(&afresh).expect(0);
+
+    let people = cdc(&["demo", "--dir", dir, "--rows", "600", "--overwrite"]);
+    assert_eq!(people.code, 0);
+    assert!(!people.stderr.contains("INFO"), "{}", people.stderr);
+    for words in ["killed half-way", "resumed at mark 0x", "an update counts as two"] {
+        assert!(people.stdout.contains(words), "{words}: {}", people.stdout);
+    }
 }
 
 #[test]

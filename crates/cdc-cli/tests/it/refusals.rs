@@ -98,6 +98,20 @@ fn every_mistake_of_a_file_is_told_at_once_to_people_and_programs() {
 }
 
 #[test]
+fn a_configuration_that_is_not_there_is_told_by_its_whole_path() {
+    let place = Place::new();
+    for arguments in [["run", "nowhere.toml", "--json"], ["status", "nowhere.toml", "--json"]] {
+        let mut command = crate::support::command(&arguments);
+        let output = command.current_dir(place.directory.path()).output().expect("starts");
+        let report = crate::support::Ended::of(&output).expect(2);
+        let message = report["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("no such file file=/"), "{message}");
+        assert!(message.ends_with("/nowhere.toml"), "{message}");
+        assert_eq!(report["error"]["advice"], "give the path of a configuration file");
+    }
+}
+
+#[test]
 fn a_target_that_cannot_be_written_is_bad_configuration() {
     let place = Place::new();
     // A regular file in the way: refused to everybody, whatever their rights.

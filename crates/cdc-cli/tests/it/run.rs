@@ -67,7 +67,12 @@ fn wait_for(child: &mut Child, text: &str) -> BufReader<std::process::ChildStder
 
 #[cfg(unix)]
 fn interrupt(child: &Child) {
-    let kill = format!("kill -INT {}", child.id());
+    signal(child, "INT");
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
     let sent = std::process::Command::new("sh").args(["-c", &kill]).status().expect("sh is there");
     assert!(sent.success());
 }
@@ -102,6 +107,63 @@ fn an_interrupt_ends_cleanly_and_the_next_run_goes_on() {
     let config = whole.write("until = \"2013-11-02T04:00:00Z\"", &(limits.to_owned() + &tables));
     let at_once = cdc(&["run", &config, "--once", "--json"]).expect(0);
     assert_eq!(at_once["tables"][0]["rows"], before + after, "nothing lost, nothing twice");
+}
+
+#[test]
+fn a_root_beside_the_configurations_directory_is_written_as_a_path_and_as_a_url() {
+    let place = Place::new();
+    fs::create_dir(place.path("etc")).expect("is made");
+    let url = format!("file://{}/etc/../by-url", place.directory.path().display());
+    for (root, directory) in [("../by-path", "by-path"), (&url, "by-url")] {
+        let text = format!(
+            "[source]\nkind = \"fake\"\n[target]\nroot = \"{root}\"\n{}",
+            table("dbo.airlines", "airlines", "earliest")
+        );
+        let file = place.path("etc/cdc.toml");
+        fs::write(&file, text).expect("is written");
+        cdc(&["run", file.to_str().expect("text"), "--once", "--json"]).expect(0);
+        let copy = Bronze::new(place.path(directory).join("bronze/airlines"));
+        assert!(copy.count().expect("is read") > 0, "{root}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_signal_ends_at_once_with_json_on_both_outputs() {
+    let place = Place::new();
+    let tables = table("dbo.flights", "flights", "earliest");
+    let limits = "[run]\nrows_max = 200\nbatch_rows = 50\n".to_owned() + &tables;
+    let config = place.write("until = \"2013-11-02T04:00:00Z\"", &limits);
+    let mut child = command(&["run", &config, "--json", "--log-format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut rest = wait_for(&mut child, "committed");
+    // Both signals wait for the process when it goes on, so it cannot end between them.
+    for name in ["STOP", "INT", "TERM", "CONT"] {
+        signal(&child, name);
+    }
+    let drain = std::thread::spawn(move || {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut rest, &mut text).expect("is text");
+        text
+    });
+    let ended = Ended::of(&child.wait_with_output().expect("ends"));
+    let log = drain.join().expect("is read");
+    let report = ended.expect(1);
+    assert_eq!((&report["command"], &report["outcome"]), (&"run".into(), &"failed".into()));
+    assert_eq!((&report["stopped"], &report["error"]["kind"]), (&true.into(), &"cancelled".into()));
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("every line is an object");
+        assert!(line["level"].is_string(), "{line}");
+        if line["fields"]["message"] == "committed" {
+            assert!(line["fields"]["end"].as_str().expect("a position").starts_with("0x"));
+        }
+    }
+    for words in ["stopping: ", "ended at once; "] {
+        assert!(log.contains(words), "{log}");
+    }
 }
 
 #[test]
@@ -178,6 +240,13 @@ fn no_log_line_and_no_report_shows_a_cell() {
 fn a_wrong_command_line_is_one_report_too() {
     let refused = cdc(&["run", "--json", "--onec"]).expect(2);
     assert_eq!(refused["outcome"], "bad_configuration");
+    let message = refused["error"]["message"].as_str().expect("a message");
+    assert!(message.starts_with("unexpected argument '--onec' found"), "{message}");
+    assert!(message.contains("'--once'"), "what was meant is kept: {message}");
+    assert!(!message.contains("Usage") && !message.contains("--help"), "{message}");
+    let missing = cdc(&["run", "--json"]).expect(2);
+    let message = missing["error"]["message"].as_str().expect("a message");
+    assert!(message.ends_with("provided: <CONFIG>") && !message.contains('\n'), "{message}");
     assert_eq!(cdc(&["run"]).code, 2);
     assert_eq!(cdc(&["--version"]).code, 0);
 }
