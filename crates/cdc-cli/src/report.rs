@@ -368,8 +368,8 @@ table    rows  seq  end                     commit time           complete until
 flights  12    7    0x0000002A000001F80003  2013-11-03T06:00:00Z  2013-11-03T06:00:00Z  copied
 planes   0     -    -                       -                     -                     data_loss
 planes: data_loss: range was purged table=planes
-  what to do: changes were removed at the source before they were read; take a new snapshot, \
-or accept the gap with on_data_loss
+  what to do: copy the table into a new target (another name or root), starting at earliest; \
+the old copy stays as it was, complete until its verdict
 all tables complete until: -
 run: data_loss after 1.3 s
 ";
