@@ -13,7 +13,7 @@ use arrow_array::{
     types::Date32Type,
 };
 use arrow_schema::{DataType, TimeUnit};
-use cdc_core::{Error, ErrorKind, Result};
+use cdc_core::{Error, ErrorKind, Images, Result, change::Operation};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 /// A cell as text, or NULL. Numbers are decimal, moments microseconds since 1970-01-01.
@@ -113,23 +113,18 @@ impl Bronze {
     /// # Errors
     /// `InvalidData` for a table without the columns, and as for [`Bronze::for_each`].
     pub fn latest(&self, key: &[&str], columns: &[&str]) -> Result<Image> {
-        let mut newest: BTreeMap<Vec<Cell>, (Order, Vec<Cell>)> = BTreeMap::new();
+        let mut images = Images::default();
         self.for_each(|batch| {
             let orders = orders(batch)?;
             let keys = cells(batch, key)?;
             let rows = cells(batch, columns)?;
             for ((order, key), row) in orders.into_iter().zip(keys).zip(rows) {
-                match newest.get(&key) {
-                    Some((known, _)) if *known >= order => {}
-                    _ => {
-                        newest.insert(key, (order, row));
-                    }
-                }
+                let operation = Operation::from_code(order.3)?;
+                images.offer(key, order, operation, || row);
             }
             Ok(())
         })?;
-        let present = newest.into_iter().filter(|(_, (order, _))| !matches!(order.3, 1 | 3));
-        Ok(present.map(|(key, (_, row))| (key, row)).collect())
+        Ok(images.into_present().collect())
     }
 }
 
