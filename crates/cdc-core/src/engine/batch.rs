@@ -147,11 +147,7 @@ impl Engine {
     /// The guard before the read, on the instance of every piece. False while capture has not
     /// reached one.
     async fn guard(&self, pieces: &[Piece<'_>], upper: Upper) -> Result<bool> {
-        let names: Vec<_> = pieces.iter().map(|piece| piece.instance.name.clone()).collect();
-        let lows = self.source.low(&names).await?;
-        if lows.len() != names.len() {
-            return Err(Error::bug("source gave another number of low positions"));
-        }
+        let lows = self.lows(pieces).await?;
         let high = Bound::At(upper.stamp.position);
         for (piece, low) in pieces.iter().zip(lows) {
             match retention::guard_before(piece.instance, piece.range, low, high)? {
@@ -160,6 +156,16 @@ impl Engine {
             }
         }
         Ok(true)
+    }
+
+    /// The low position of every piece's instance: one query.
+    async fn lows(&self, pieces: &[Piece<'_>]) -> Result<Vec<Bound>> {
+        let names: Vec<_> = pieces.iter().map(|piece| piece.instance.name.clone()).collect();
+        let lows = self.source.low(&names).await?;
+        if lows.len() != names.len() {
+            return Err(Error::bug("source gave another number of low positions"));
+        }
+        Ok(lows)
     }
 
     /// The guard after the read, on the instance of every piece: nothing was removed, and the log
@@ -172,11 +178,7 @@ impl Engine {
     ) -> Result<()> {
         // Before the low position, which cleanup moves before it removes an entry.
         let observed = self.source.commit_time(mark.end).await?;
-        let names: Vec<_> = pieces.iter().map(|piece| piece.instance.name.clone()).collect();
-        let lows = self.source.low(&names).await?;
-        if lows.len() != names.len() {
-            return Err(Error::bug("source gave another number of low positions"));
-        }
+        let lows = self.lows(pieces).await?;
         let mut last = None;
         for (piece, low) in pieces.iter().zip(lows) {
             let low = retention::guard_after(piece.instance, piece.range, low)?;
@@ -218,25 +220,18 @@ impl Engine {
         Ok(events)
     }
 
-    /// Makes the target ready for an instance's columns. A target that is older than the instance
-    /// lacks its new ones, whether the instance appeared in this run or before it.
+    /// Makes the target ready for the columns of an instance that appeared in this run. What came
+    /// before was added when the table was opened.
     async fn take_up_columns(&self, open: &mut Open, instance: &CaptureInstance) -> Result<()> {
         let added = schema::missing(instance, &open.spec.columns)?;
-        let grows = !added.is_empty();
-        if grows {
-            let TableSpec { name, source, mut columns, key } = open.spec.clone();
-            columns.extend(added);
-            // The rules of a new table hold for late columns too.
-            open.spec = TableSpec::new(name, source, columns, key)?;
-        }
-        let mut lacking = schema::wanted(instance, &open.spec.columns);
-        lacking.retain(|column| !open.in_target.contains(&column.name));
-        if lacking.is_empty() || !(grows || self.sink.capabilities().add_columns) {
+        if added.is_empty() {
             return Ok(());
         }
-        open.sink.evolve(&lacking).await?;
-        open.in_target.extend(lacking.into_iter().map(|column| column.name));
-        Ok(())
+        let TableSpec { name, source, mut columns, key } = open.spec.clone();
+        columns.extend(added.iter().cloned());
+        // The rules of a new table hold for late columns too.
+        open.spec = TableSpec::new(name, source, columns, key)?;
+        open.sink.evolve(&added).await
     }
 
     async fn switched(&self, older: &CaptureInstance, newer: &Piece<'_>) -> Result<BatchEvent> {

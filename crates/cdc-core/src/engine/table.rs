@@ -1,6 +1,6 @@
 //! One table of a run: found at the source, attached at the sink, with its durable state.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use super::{Engine, StartAt, TableConfig, TableReport, batch::Upper, retry::Attempts};
 use crate::{
@@ -45,8 +45,6 @@ pub(super) struct Open {
     pub(super) mark: Mark,
     /// No instance in `instances` has a change after the mark and at or before this.
     pub(super) quiet_until: Position,
-    /// Columns that the target has for sure.
-    pub(super) in_target: HashSet<String>,
 }
 
 impl Open {
@@ -153,8 +151,7 @@ impl Engine {
             sink.evolve(&spec.columns).await?;
         }
         table.marked_at = Some(self.clock.now());
-        let in_target = HashSet::new();
-        table.open = Some(Open { spec, instances, sink, mark, quiet_until: mark.end, in_target });
+        table.open = Some(Open { spec, instances, sink, mark, quiet_until: mark.end });
         table.waiting = false;
         self.publish(table).await
     }
