@@ -7,6 +7,7 @@ use cdc_core::{
     Column, Commit, Committed, Error, ErrorKind, Mark, Result, Retry, TableBatch, TableSpec,
     Verdict,
     mark::next_sequence,
+    planted::{self, Planted},
     port::{TableSink, TargetState},
 };
 use delta_kernel::snapshot::SnapshotRef;
@@ -77,6 +78,7 @@ impl DeltaTable {
         let fence = entries.get(&self.names.fence()).copied().unwrap_or(0);
         match fence.cmp(&self.fence) {
             Ordering::Equal => {}
+            Ordering::Greater if planted::is(Planted::FenceIgnored) => {}
             Ordering::Greater => {
                 return Err(Error::new(ErrorKind::Fenced, "a newer runner attached")
                     .with("table", &self.name)
@@ -172,20 +174,29 @@ impl DeltaTable {
             if attempt > 0 {
                 self.log.shared.pause(attempt).await;
                 let durable = self.reload().await?;
-                if durable == Some(mark) {
+                let failed = planted::is(Planted::LostReplyTakenAsFailure) && doubt.is_some();
+                let blind = failed || planted::is(Planted::FenceIgnored);
+                if durable == Some(mark) && !blind {
                     // Under this fence nobody else wrote it: it was an attempt in doubt.
                     return Ok(());
                 }
-                if durable != self.mark {
+                if durable != self.mark && !blind {
                     return Err(self.moved());
                 }
             }
             if attempt == attempts {
                 break;
             }
+            let add = files.to_vec();
+            #[cfg(feature = "planted-bugs")]
+            let add = if planted::is(Planted::LostReplyTakenAsFailure) && doubt.is_some() {
+                crate::planted::written_anew(&self.log, add).await?
+            } else {
+                add
+            };
             let change = Change {
                 operation: "WRITE",
-                add: files.to_vec(),
+                add,
                 entries: entries.clone(),
                 user_metadata: Some(text.to_owned()),
                 ..Change::default()
@@ -267,6 +278,8 @@ impl TableSink for DeltaTable {
     }
 
     async fn stage(&mut self, batch: TableBatch) -> Result<()> {
+        #[cfg(feature = "planted-bugs")]
+        let batch = crate::planted::staged(batch)?;
         let (name, layout) = (self.name.clone(), self.layout.clone());
         let sequence = next_sequence(self.mark.as_ref());
         let calls = self.log.shared.config.kernel_calls;
@@ -288,10 +301,17 @@ impl TableSink for DeltaTable {
             return Err(error);
         }
         let files = self.staging.take().await?;
+        #[cfg(feature = "planted-bugs")]
+        let files = self.inner.given_up.and(&self.name, files);
         let mut doubt = None;
+        #[cfg(feature = "planted-bugs")]
+        if planted::is(Planted::MarkBeforeRows) {
+            self.land(&[], mark, &text, &mut doubt).await?;
+        }
         if let Err(error) = self.land(&files, mark, &text, &mut doubt).await {
             let refused = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);
-            if doubt.is_none() && refused {
+            let surely = doubt.is_none() && refused;
+            if surely || planted::is(Planted::StagingRemovedInDoubt) {
                 // Every attempt met another commit, so none names the files.
                 self.staging.restore(files);
                 self.forget().await;
@@ -310,6 +330,10 @@ impl TableSink for DeltaTable {
     }
 
     async fn discard(&mut self) -> Result<()> {
+        #[cfg(feature = "planted-bugs")]
+        if planted::is(Planted::AbortedStagingVisible) {
+            self.inner.given_up.keep(&self.name, self.staging.take().await?);
+        }
         self.staging.discard().await
     }
 
@@ -317,8 +341,9 @@ impl TableSink for DeltaTable {
         let beyond = || Error::bug("verdict is beyond the durable mark").with("table", &self.name);
         let mark = self.mark.ok_or_else(beyond)?;
         let stored = self.verdict.and_then(|verdict| verdict.finalized_until);
-        if verdict.end.position > mark.end || verdict.finalized_until > stored.max(mark.commit_time)
-        {
+        let covered = verdict.end.position <= mark.end
+            && verdict.finalized_until <= stored.max(mark.commit_time);
+        if !covered && !planted::is(Planted::VerdictBeforeCommit) {
             return Err(beyond().with("position", verdict.end.position));
         }
         self.reload().await?;
