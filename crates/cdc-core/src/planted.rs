@@ -256,6 +256,20 @@ pub fn set(planted: Option<Planted>) {
     ACTIVE.set(planted);
 }
 
+/// Does `work` with a mistake planted on this thread, and puts back what was planted before, even
+/// when `work` panics.
+#[cfg(feature = "planted-bugs")]
+pub fn with<T>(planted: Option<Planted>, work: impl FnOnce() -> T) -> T {
+    struct Restored(Option<Planted>);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            set(self.0);
+        }
+    }
+    let _restored = Restored(ACTIVE.replace(planted));
+    work()
+}
+
 /// True when the mistake is planted on this thread.
 #[cfg(feature = "planted-bugs")]
 #[must_use]
@@ -271,27 +285,4 @@ pub const fn is(_planted: Planted) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_mistake_is_found_by_its_name_and_an_unknown_name_tells_the_known_ones() {
-        for planted in Planted::ALL {
-            assert_eq!(planted.name().parse::<Planted>().expect("known"), *planted);
-            assert!(!is(*planted), "{planted}: nothing is planted unless somebody does");
-        }
-        let error = "second-guard".parse::<Planted>().expect_err("unknown");
-        assert_eq!(error.kind(), ErrorKind::Config);
-        assert!(error.report().contains("second-guard-skipped"), "{}", error.report());
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    #[test]
-    fn one_mistake_at_a_time_and_on_one_thread() {
-        set(Some(Planted::CommitSplit));
-        set(Some(Planted::FenceIgnored));
-        assert!(is(Planted::FenceIgnored) && !is(Planted::CommitSplit));
-        set(None);
-        assert!(!is(Planted::FenceIgnored));
-    }
-}
+mod tests;

@@ -16,6 +16,8 @@ mod cost;
 mod crash;
 mod layout;
 mod others;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod refusal;
 mod store;
 mod support;

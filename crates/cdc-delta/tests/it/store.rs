@@ -1,4 +1,4 @@
-//! A store that counts its requests and fails one of them.
+//! A store that counts its requests and fails some of them.
 
 use std::{
     fmt,
@@ -35,7 +35,7 @@ struct State {
     effects: Vec<u64>,
     /// The numbers of the requests of uploads in parts.
     parts: Vec<u64>,
-    fault: Option<(u64, Fault)>,
+    faults: Vec<(u64, Fault)>,
     dead: bool,
 }
 
@@ -58,7 +58,7 @@ impl Watched {
     }
 
     pub(crate) fn fail_at(&self, request: u64, fault: Fault) {
-        self.state.lock().unwrap().fault = Some((request, fault));
+        self.state.lock().unwrap().faults.push((request, fault));
     }
 
     pub(crate) fn requests(&self) -> u64 {
@@ -106,15 +106,16 @@ impl Watched {
             return Turn::Fail;
         }
         state.requests += 1;
-        match state.fault {
-            Some((at, fault)) if at == state.requests => {
+        let now = state.requests;
+        match state.faults.iter().copied().find(|(at, _)| *at == now) {
+            Some((_, fault)) => {
                 state.dead = matches!(fault, Fault::DeadBefore | Fault::DeadAfter);
                 match fault {
                     Fault::Lost | Fault::DeadBefore => Turn::Fail,
                     Fault::ReplyLost | Fault::DeadAfter => Turn::DoAndFail,
                 }
             }
-            _ => Turn::Answer,
+            None => Turn::Answer,
         }
     }
 
