@@ -104,7 +104,7 @@ planted! {
     /// Site: `CommitClock`. Finds it: as for the repeated hour. Only a clock that is put forward
     /// too early shows such a reading. Story: a server in `Europe/Chisinau`, which went forward an
     /// hour before the other zones of its offset, is configured as `Europe/Athens`, on 2021-03-28
-    /// from 00:00 to 01:00 UTC.
+    /// between 00:00 and 01:00 UTC, both excluded: a gap begins behind its first reading.
     SpringGapRoundedForward = "spring-gap-rounded-forward",
     /// A mark ends at the last row's commit and never at an idle entry or at another table's
     /// commit: quiet tables do not move, their verdicts stand still, and a run that copies
