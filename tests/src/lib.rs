@@ -1,5 +1,4 @@
 //! What the end-to-end tests share: a small world of a fake server, an engine and a target.
 
-pub mod image;
 pub mod sample;
 pub mod world;

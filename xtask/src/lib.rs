@@ -9,6 +9,7 @@ pub mod failure;
 pub mod finding;
 pub mod readers;
 pub mod require;
+pub mod simulation;
 pub mod source;
 pub mod steps;
 pub mod tidy;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use xtask::{
     Result, readers,
     require::{self, Required},
-    steps, tidy,
+    simulation, steps, tidy,
     workspace::Workspace,
 };
 
@@ -23,7 +23,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Run every test: tidy, fmt, clippy, cargo test, readers.
+    /// Run every test: tidy, fmt, clippy, cargo test, the simulator, readers.
     Test,
     /// Run every test and let nothing be skipped.
     ///
@@ -35,6 +35,12 @@ enum Task {
         /// The tree to check instead of this workspace; every file below it counts.
         #[arg(long, value_name = "DIR")]
         tree: Option<PathBuf>,
+    },
+    /// Simulate the engine and the Delta sink under faults; `-- --help` tells the arguments.
+    Sim {
+        /// The simulator's own arguments: --seeds N, --seed S, --minutes M, --script FILE and more.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
     /// Compare written tables row for row in Delta readers other than the one that wrote them.
     Readers(ReadersArguments),
@@ -69,6 +75,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Ci => steps::run(&Workspace::find()?, &Required::from_env(require::CI)?),
         Task::Tidy { tree: Some(root) } => steps::report(&tidy::check(&xtask::Tree::walked(root)?)),
         Task::Tidy { tree: None } => steps::tidy(&Workspace::find()?),
+        Task::Sim { arguments } => simulation::run(&Workspace::find()?, arguments),
         Task::Readers(arguments) => {
             let request = readers::Request {
                 install: arguments.install,

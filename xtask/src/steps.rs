@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Failure, Finding, Result, Tree, readers,
     require::{self, Required},
-    tidy as rules,
+    simulation, tidy as rules,
     workspace::{self, Workspace},
 };
 
@@ -20,6 +20,8 @@ enum Step {
     Fmt,
     Clippy,
     Test,
+    Planted,
+    Sim,
     Readers,
 }
 
@@ -34,7 +36,8 @@ enum Outcome {
 }
 
 impl Step {
-    const ALL: [Self; 5] = [Self::Tidy, Self::Fmt, Self::Clippy, Self::Test, Self::Readers];
+    const ALL: [Self; 7] =
+        [Self::Tidy, Self::Fmt, Self::Clippy, Self::Test, Self::Sim, Self::Planted, Self::Readers];
 
     const fn name(self) -> &'static str {
         match self {
@@ -42,6 +45,8 @@ impl Step {
             Self::Fmt => "fmt",
             Self::Clippy => "clippy",
             Self::Test => "test",
+            Self::Planted => "planted",
+            Self::Sim => "sim",
             Self::Readers => "readers",
         }
     }
@@ -49,10 +54,18 @@ impl Step {
     /// The cargo command behind the step; the others run in this process.
     const fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Tidy | Self::Readers => &[],
+            Self::Tidy | Self::Sim | Self::Readers => &[],
             Self::Fmt => &["fmt", "--all", "--check"],
             Self::Clippy => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
             Self::Test => &["test", "--workspace"],
+            Self::Planted => &[
+                "test",
+                "--package=cdc-core",
+                "--package=cdc-delta",
+                "--package=cdc-sim",
+                "--features=cdc-sim/planted-bugs",
+                "planted",
+            ],
         }
     }
 
@@ -61,7 +74,7 @@ impl Step {
         let component = match self {
             Self::Fmt => "rustfmt",
             Self::Clippy => "clippy",
-            Self::Tidy | Self::Test | Self::Readers => return None,
+            Self::Tidy | Self::Test | Self::Planted | Self::Sim | Self::Readers => return None,
         };
         let present = workspace::succeeds(&mut workspace.cargo(&[self.name(), "--version"]));
         (!present).then(|| format!("not installed; rustup component add {component}"))
@@ -71,6 +84,7 @@ impl Step {
         let start = Instant::now();
         match self {
             Self::Tidy => tidy(workspace)?,
+            Self::Sim => simulation::step(workspace)?,
             Self::Readers => {
                 let compared = readers::run(workspace, required, &readers::Request::default())?;
                 let skipped = compared.skipped;
@@ -80,7 +94,7 @@ impl Step {
                     (false, false) => Outcome::PassedWithout(start.elapsed(), skipped),
                 });
             }
-            Self::Fmt | Self::Clippy | Self::Test => {
+            Self::Fmt | Self::Clippy | Self::Test | Self::Planted => {
                 let mut command = workspace.cargo(self.arguments());
                 command.env(require::VARIABLE, required.text());
                 run_to_end(&mut command)?;

@@ -46,6 +46,15 @@ impl Workspace {
         })
     }
 
+    /// The name of the commit that is checked out; none outside of a repository.
+    #[must_use]
+    pub fn commit(&self) -> Option<String> {
+        let mut git = Command::new("git");
+        git.args(["rev-parse", "HEAD"]).current_dir(&self.root);
+        let output = git.output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
     /// A cargo command at the root, with the environment of a cargo started by hand.
     #[must_use]
     pub fn cargo(&self, arguments: &[&str]) -> Command {

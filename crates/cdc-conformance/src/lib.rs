@@ -10,6 +10,7 @@
 
 pub mod cell;
 pub mod feed;
+pub mod image;
 pub mod model;
 pub mod outcome;
 pub mod rows;

@@ -63,7 +63,8 @@ impl Staging {
                 return Err(error);
             }
         };
-        if let Err(error) = put(&mut upload, bytes).await {
+        let part = self.shared.config.upload_part_bytes;
+        if let Err(error) = put(&mut upload, bytes, part).await {
             let error = fault::store(error, self.place.file(&name));
             drop(upload);
             remove(&self.place, &name).await;
@@ -81,7 +82,8 @@ impl Staging {
         let store = Arc::clone(&self.place.store);
         let upload =
             BufWriter::with_capacity(store, self.place.file(&name), config.upload_part_bytes)
-                .with_max_concurrency(config.upload_parts);
+                // It starts one more than it is told.
+                .with_max_concurrency(config.upload_parts.saturating_sub(1));
         Ok(OpenFile { name, upload, encoder: Encoder::new(layout, config)? })
     }
 
@@ -98,8 +100,9 @@ impl Staging {
                 return Err(error);
             }
         };
-        let sent = match put(&mut upload, rest).await {
-            Ok(()) => upload.shutdown().await.map_err(store_error),
+        let part = self.shared.config.upload_part_bytes;
+        let sent = match put(&mut upload, rest, part).await {
+            Ok(()) => end(&mut upload).await,
             Err(error) => Err(error),
         };
         if let Err(error) = sent {
@@ -169,11 +172,18 @@ async fn remove(place: &Place, name: &str) {
     }
 }
 
-async fn put(upload: &mut BufWriter, bytes: Bytes) -> object_store::Result<()> {
-    if bytes.is_empty() {
-        return Ok(());
+/// Sends bytes in pieces of a part: a writer that is given more at once starts all its parts.
+async fn put(upload: &mut BufWriter, mut bytes: Bytes, part: usize) -> object_store::Result<()> {
+    while !bytes.is_empty() {
+        upload.put(bytes.split_to(part.min(bytes.len()))).await?;
     }
-    upload.put(bytes).await
+    Ok(())
+}
+
+/// Sends the last part after the others, so that there is never one too many on its way.
+async fn end(upload: &mut BufWriter) -> object_store::Result<()> {
+    upload.flush().await.map_err(store_error)?;
+    upload.shutdown().await.map_err(store_error)
 }
 
 fn store_error(error: std::io::Error) -> object_store::Error {

@@ -104,6 +104,12 @@ impl VirtualClock {
         state.now = state.now.plus_micros(micros(by).saturating_neg());
     }
 
+    /// When the first sleeper wakes.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.state().sleepers.keys().next().map(|(deadline, _)| *deadline)
+    }
+
     /// How many sleep.
     #[must_use]
     pub fn sleepers(&self) -> usize {
@@ -187,6 +193,7 @@ mod tests {
         let clock = VirtualClock::manual(at(0));
         let mut sleep = clock.sleep(ms(5));
         assert_eq!((&mut sleep).now_or_never(), None);
+        assert_eq!(clock.next_deadline(), Some(at(5_000)));
         clock.advance(ms(4));
         assert_eq!((&mut sleep).now_or_never(), None);
         clock.advance(ms(1));

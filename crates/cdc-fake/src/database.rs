@@ -9,6 +9,7 @@ use std::{
 use cdc_core::{InstanceName, Lsn, TableName, Timestamp};
 
 use crate::{
+    archive::Archive,
     capture::CaptureJob,
     cleanup::CleanupJob,
     clock::VirtualClock,
@@ -37,6 +38,7 @@ pub(crate) struct DatabaseState {
     pub(crate) tables: BTreeMap<TableId, Table>,
     pub(crate) instances: BTreeMap<InstanceId, Instance>,
     pub(crate) log: Log,
+    pub(crate) archive: Archive,
     pub(crate) mapping: Mapping,
     pub(crate) capture: CaptureJob,
     pub(crate) cleanup: Option<CleanupJob>,
@@ -58,6 +60,7 @@ impl DatabaseState {
             tables: BTreeMap::new(),
             instances: BTreeMap::new(),
             log: Log::new(),
+            archive: None,
             mapping: Mapping::default(),
             capture: CaptureJob::new(now),
             cleanup: None,

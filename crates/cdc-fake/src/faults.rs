@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use cdc_core::ErrorKind;
 
-pub use plan::{Coverage, FaultPlan, Odds, TraceEntry};
+pub use plan::{Coverage, FaultPlan, Odds, TraceEntry, Watcher};
 pub use sink::FaultySink;
 pub use source::FaultySource;
 

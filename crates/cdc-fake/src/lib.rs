@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+pub mod archive;
 pub mod capture;
 pub mod change_table;
 pub mod cleanup;
@@ -63,6 +64,7 @@ pub mod value;
 pub mod workload;
 pub mod zone;
 
+pub use archive::{ArchivedChange, ArchivedCommit};
 pub use capture::CaptureSchedule;
 pub use change_table::ChangeRow;
 pub use cleanup::{Cleanup, CleanupSchedule, CleanupStep};

@@ -39,7 +39,9 @@ impl FakeSource {
     /// `Config` for a zone that the rules of time do not know.
     pub fn new(database: &FakeDatabase, login: Login) -> Result<Self> {
         let zone = match database.shared.settings.zone {
-            Zone::Named(zone) => ServerZone::parse("source_time_zone", zone.name())?,
+            Zone::Named(zone) | Zone::Early(zone, _) => {
+                ServerZone::parse("source_time_zone", zone.name())?
+            }
             Zone::Fixed(offset) => {
                 let minutes = i16::try_from(offset.local_minus_utc() / 60).unwrap_or(i16::MAX);
                 ServerZone::fixed(minutes)?

@@ -146,8 +146,9 @@ impl DatabaseState {
         steps: Vec<Step>,
     ) -> SqlResult<()> {
         self.check_steps(id, table, &steps)?;
-        let captured = self.instances_of(table).next().is_some();
-        let seqvals = if captured { self.seqvals(&steps) } else { Vec::new() };
+        // The archive keeps what no instance captures too.
+        let logged = self.archive.is_some() || self.instances_of(table).next().is_some();
+        let seqvals = if logged { self.seqvals(&steps) } else { Vec::new() };
         let open = self.open.get_mut(&id).ok_or_else(no_transaction)?;
         let rows = open.overlay.entry(table).or_default();
         for step in steps {

@@ -242,6 +242,7 @@ impl DatabaseState {
         }
         let lsn = self.log.commit_lsn();
         if !open.changes.is_empty() {
+            self.keep(lsn, now, &open.changes);
             self.append(LogRecord {
                 lsn,
                 time: now,

@@ -2,16 +2,13 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use cdc_conformance::rows::Rows;
+use cdc_conformance::{image, rows::Rows};
 use cdc_core::{
     ErrorKind, InstanceName, TableConfig,
     port::{Bound, PositionLog, Shutdown},
 };
 use cdc_fake::{Call, CaptureSchedule, EnableOptions, Side, Workload, WorkloadShape};
-use cdc_tests::{
-    image,
-    world::{World, block_on, table},
-};
+use cdc_tests::world::{World, block_on, table};
 use proptest::prelude::*;
 
 /// What a test does between runs.

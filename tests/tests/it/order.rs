@@ -2,16 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use cdc_conformance::Cell;
+use cdc_conformance::{Cell, image};
 use cdc_core::{InstanceName, Lsn, RunReport, SqlType, TableConfig, TableName, port::Shutdown};
 use cdc_fake::{
     Call, EnableOptions, Side, TableDefinition, Value,
     faults::{Fault, FaultPlan, FaultySink, FaultySource, Operation},
 };
-use cdc_tests::{
-    image,
-    world::{World, table},
-};
+use cdc_tests::world::{World, table};
 
 use crate::lake::{Lake, runtime};
 

@@ -261,9 +261,10 @@ fn a_column_that_a_newer_instance_brought_while_nothing_ran_is_added() {
     assert!(kinds(&world.copy(&[table("t")])).is_empty());
     assert_eq!(rows(&world), 4);
     let history = world.target.rows("t").expect("readable");
-    let newest = cdc_tests::image::newest(&history, &["id", "w"], &["id"]).expect("a history");
+    let newest =
+        cdc_conformance::image::newest(&history, &["id", "w"], &["id"]).expect("a history");
     let (present, _) = world.source_rows(&name()).expect("readable");
-    assert_eq!(newest, cdc_tests::image::present(&present, &["id", "w"]).expect("rows"));
+    assert_eq!(newest, cdc_conformance::image::present(&present, &["id", "w"]).expect("rows"));
     let kinds: Vec<_> = world
         .target
         .commits("t")

@@ -178,7 +178,7 @@ impl Engine {
         let Some(holder) = plan::holder(mark.end, instances) else {
             return Ok(());
         };
-        plan::plan(mark.end, high, None, holder.start)?;
+        self.check_order(mark.end, high, holder.start).await?;
         // Before the low position, which cleanup moves before it removes an entry.
         let observed = self.source.commit_time(mark.end).await?;
         let bounds = self.source.low(std::slice::from_ref(&holder.name)).await?;
@@ -186,6 +186,21 @@ impl Engine {
             Some(Bound::At(low)) => plan::check_lineage(mark, *low, observed),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that the source has what a mark's end stands for. The high position of a cycle may be
+    /// older than a mark that another runner has moved meanwhile, so it is asked for again before
+    /// a mark above it counts as another log's.
+    async fn check_order(&self, end: Position, high: Bound, start: Position) -> Result<()> {
+        let Err(error) = plan::plan(end, high, None, start) else {
+            return Ok(());
+        };
+        if error.kind() != ErrorKind::LineageBroken {
+            return Err(error);
+        }
+        plan::plan(end, self.source.high().await?, None, start)?;
+        Err(Error::new(ErrorKind::Conflict, "another runner has moved the mark meanwhile")
+            .with("mark", end))
     }
 
     /// The position that a copy without a mark begins after; none while capture has not reached
@@ -312,7 +327,10 @@ impl Engine {
             ErrorKind::Config => Error::new(ErrorKind::DataLoss, "the table is no longer captured")
                 .with("table", &open.spec.source)
                 .with("mark", open.mark.end)
-                .remedy("enable capture again, and copy the table into a new target from there")
+                .remedy(
+                    "give the login back SELECT on the table and its gating role if it lost them; \
+                     else enable capture again, and copy the table into a new target from there",
+                )
                 .caused_by(error),
             _ => error,
         })?;

@@ -1,11 +1,12 @@
 //! The gate: the one place that every call of a faulty handle goes through.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::Poll,
 };
 
 use cdc_core::{Error, ErrorKind, Result, port::BatchStream};
@@ -26,6 +27,10 @@ impl Gate {
         Self { plan: plan.clone(), handle: plan.enlist(), dead: Arc::default() }
     }
 
+    pub(super) const fn handle(&self) -> u32 {
+        self.handle
+    }
+
     /// True once the process died.
     pub(super) fn is_dead(&self) -> bool {
         self.dead.load(Ordering::SeqCst)
@@ -37,7 +42,7 @@ impl Gate {
         operation: Operation,
         work: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
-        let fault = self.meet(operation);
+        let fault = self.meet(operation).await;
         let result = self.act(operation, fault, work).await;
         self.record(operation, fault, result.as_ref().err().map(Error::kind));
         result
@@ -50,7 +55,7 @@ impl Gate {
         batch: Operation,
         work: impl Future<Output = Result<BatchStream>> + Send,
     ) -> Result<BatchStream> {
-        let fault = self.meet(operation);
+        let fault = self.meet(operation).await;
         let (fault_now, breaks) = match fault {
             Some(Fault::BreakStream(batches, kind)) => (None, Some((batches, kind))),
             other => (other, None),
@@ -98,11 +103,18 @@ impl Gate {
         }))
     }
 
-    fn meet(&self, operation: Operation) -> Option<Fault> {
+    async fn meet(&self, operation: Operation) -> Option<Fault> {
         if self.is_dead() {
             return Some(Fault::Crash);
         }
-        self.plan.next(operation)
+        if self.plan.yields() {
+            yield_once().await;
+        }
+        let fault = self.plan.next(operation);
+        if let Some(watcher) = self.plan.watcher() {
+            watcher.begun(self.handle, operation, fault);
+        }
+        fault
     }
 
     async fn act<T>(
@@ -118,12 +130,12 @@ impl Gate {
             }
             Some(Fault::Slow(pause)) => {
                 self.plan.clock().sleep(pause).await;
-                self.alive(operation)?;
+                self.alive(operation).await?;
                 work.await
             }
             Some(Fault::Hold) => {
                 self.plan.hold(operation).await;
-                self.alive(operation)?;
+                self.alive(operation).await?;
                 work.await
             }
             Some(Fault::LoseReply) => {
@@ -133,22 +145,26 @@ impl Gate {
             }
             Some(Fault::Crash) => {
                 self.dead.store(true, Ordering::SeqCst);
-                self.alive(operation)?;
+                self.alive(operation).await?;
                 work.await
             }
             Some(Fault::CrashAfter) => {
                 let result = work.await;
                 self.dead.store(true, Ordering::SeqCst);
-                self.alive(operation)?;
+                self.alive(operation).await?;
                 result
             }
         }
     }
 
-    /// Fails once the process died.
-    fn alive(&self, operation: Operation) -> Result<()> {
+    /// Fails once the process died, or never returns when processes vanish.
+    async fn alive(&self, operation: Operation) -> Result<()> {
         if !self.is_dead() {
             return Ok(());
+        }
+        if let Some(watcher) = self.plan.watcher() {
+            watcher.died(self.handle);
+            std::future::pending::<()>().await;
         }
         Err(Error::new(ErrorKind::Cancelled, "process of this handle died")
             .with("operation", format!("{operation:?}")))
@@ -157,6 +173,19 @@ impl Gate {
     fn record(&self, operation: Operation, fault: Option<Fault>, error: Option<ErrorKind>) {
         self.plan.record(TraceEntry { handle: self.handle, operation, fault, error });
     }
+}
+
+/// Lets whoever else is ready run first.
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 fn planted(operation: Operation, kind: ErrorKind) -> Error {

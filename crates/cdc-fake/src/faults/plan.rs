@@ -24,6 +24,10 @@ pub struct Odds {
     pub lose_reply: f64,
     /// [`Fault::Slow`], for [`Odds::pause`].
     pub slow: f64,
+    /// [`Fault::Hold`].
+    pub hold: f64,
+    /// Others run first. That is no fault, but shuffles the order of calls.
+    pub yields: f64,
     /// [`Fault::BreakStream`], for calls that open a stream.
     pub break_stream: f64,
     /// [`Fault::Crash`] and [`Fault::CrashAfter`], each as often as the other.
@@ -44,6 +48,8 @@ impl Odds {
             refuse: 0.05,
             lose_reply: 0.03,
             slow: 0.02,
+            hold: 0.0,
+            yields: 0.0,
             break_stream: 0.1,
             crash: 0.0,
             kinds: vec![ErrorKind::Unavailable],
@@ -84,12 +90,25 @@ pub struct Coverage {
     pub errors: u64,
 }
 
+/// Looks on while calls go through the gate.
+pub trait Watcher: Send + Sync {
+    /// A call of a handle is about to be made, and will meet `fault`.
+    fn begun(&self, handle: u32, operation: Operation, fault: Option<Fault>);
+
+    /// The process of a handle has died, in the middle of a call.
+    fn died(&self, handle: u32);
+
+    /// A call has ended. A call of a process that vanished never does.
+    fn ended(&self, entry: TraceEntry);
+}
+
 /// What happens to the calls of all handles that share the plan. Clones are the same plan.
 #[derive(Clone)]
 pub struct FaultPlan(Arc<Shared>);
 
 struct Shared {
     clock: Arc<dyn Clock>,
+    watcher: Option<Arc<dyn Watcher>>,
     state: Mutex<State>,
 }
 
@@ -118,7 +137,14 @@ impl FaultPlan {
     /// A plan without faults. Slow calls take their time on `clock`.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Shared { clock, state: Mutex::default() }))
+        Self(Arc::new(Shared { clock, watcher: None, state: Mutex::default() }))
+    }
+
+    /// A plan that tells a watcher of every call. The process of a handle that meets a crash
+    /// vanishes: its calls never return, and whoever drives it drops it.
+    #[must_use]
+    pub fn watched(clock: Arc<dyn Clock>, watcher: Arc<dyn Watcher>) -> Self {
+        Self(Arc::new(Shared { clock, watcher: Some(watcher), state: Mutex::default() }))
     }
 
     /// Appends a fault to the operation's script: each call takes the next one. A scripted fault
@@ -155,6 +181,17 @@ impl FaultPlan {
         wakers.into_values().flatten().for_each(Waker::wake);
     }
 
+    /// Lets every call go on that is held now. Returns how many there were.
+    pub fn release_all(&self) -> usize {
+        let held: Vec<_> = {
+            let state = self.state();
+            let held = state.holds.iter().filter(|(_, holds)| !holds.waiting.is_empty());
+            held.map(|(operation, holds)| (*operation, holds.waiting.len())).collect()
+        };
+        held.iter().for_each(|(operation, _)| self.release(*operation));
+        held.iter().map(|(_, waiting)| waiting).sum()
+    }
+
     /// How many calls of the operation are held.
     #[must_use]
     pub fn held(&self, operation: Operation) -> usize {
@@ -173,6 +210,19 @@ impl FaultPlan {
         let state = self.state();
         let count = |operation| state.coverage.get(&operation).copied().unwrap_or_default();
         Operation::ALL.into_iter().map(|one| (one, count(one))).collect()
+    }
+
+    pub(super) fn watcher(&self) -> Option<&Arc<dyn Watcher>> {
+        self.0.watcher.as_ref()
+    }
+
+    /// True when the next call lets others run first.
+    pub(super) fn yields(&self) -> bool {
+        let mut state = self.state();
+        state
+            .odds
+            .as_mut()
+            .is_some_and(|(odds, random)| odds.yields > 0.0 && random.random::<f64>() < odds.yields)
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -200,6 +250,9 @@ impl FaultPlan {
     }
 
     pub(super) fn record(&self, entry: TraceEntry) {
+        if let Some(watcher) = self.watcher() {
+            watcher.ended(entry);
+        }
         let mut state = self.state();
         let coverage = state.coverage.entry(entry.operation).or_default();
         coverage.calls += 1;
@@ -286,6 +339,8 @@ impl Odds {
             Some(Fault::LoseReply)
         } else if hit(self.slow) {
             Some(Fault::Slow(self.pause))
+        } else if hit(self.hold) {
+            Some(Fault::Hold)
         } else if hit(self.crash) {
             let before = pick.is_multiple_of(2);
             Some(if before { Fault::Crash } else { Fault::CrashAfter })

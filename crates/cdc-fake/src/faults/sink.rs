@@ -28,6 +28,10 @@ impl FaultySink {
         Self { inner, gate: Gate::new(plan) }
     }
 
+    pub(super) fn behind(inner: Arc<dyn Sink>, gate: Gate) -> Self {
+        Self { inner, gate }
+    }
+
     /// True once a fault let the process of this handle die. A new handle is a new process.
     #[must_use]
     pub fn is_dead(&self) -> bool {

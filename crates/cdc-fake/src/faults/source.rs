@@ -7,11 +7,11 @@ use cdc_core::{
     CaptureInstance, ClosedRange, InstanceName, Position, Result, TableName, TableRef, Timestamp,
     port::{
         BatchStream, Bound, Catalog, ChangeReader, ChangeRequest, Finding, KeyRange, KeyTuple,
-        PositionLog, RowRequest, SchemaChange, Source, SourceCapabilities, TableReader,
+        PositionLog, RowRequest, SchemaChange, Sink, Source, SourceCapabilities, TableReader,
     },
 };
 
-use super::{FaultPlan, Operation, gate::Gate};
+use super::{FaultPlan, FaultySink, Operation, gate::Gate};
 
 /// A source whose calls and streams go through a [`FaultPlan`]: one process's handle.
 pub struct FaultySource {
@@ -24,6 +24,18 @@ impl FaultySource {
     #[must_use]
     pub fn new(inner: Arc<dyn Source>, plan: &FaultPlan) -> Self {
         Self { inner, gate: Gate::new(plan) }
+    }
+
+    /// A handle on a sink in the same process: a crash ends both.
+    #[must_use]
+    pub fn sink(&self, inner: Arc<dyn Sink>) -> FaultySink {
+        FaultySink::behind(inner, self.gate.clone())
+    }
+
+    /// The number of this process in the plan.
+    #[must_use]
+    pub const fn handle(&self) -> u32 {
+        self.gate.handle()
     }
 
     /// True once a fault let the process of this handle die. A new handle is a new process.

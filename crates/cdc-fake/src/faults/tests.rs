@@ -275,3 +275,59 @@ fn calm_ends_scripts_chance_and_holds() {
     assert!(now(held).is_ok());
     assert!((0..20).all(|_| now(source.high()).is_ok()));
 }
+
+/// Handle, call, fault, and whether it was the end.
+type Told = (u32, Operation, Option<Fault>, bool);
+
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<Told>>);
+
+impl Watcher for Heard {
+    fn begun(&self, handle: u32, operation: Operation, fault: Option<Fault>) {
+        self.0.lock().unwrap().push((handle, operation, fault, false));
+    }
+
+    fn died(&self, handle: u32) {
+        self.0.lock().unwrap().push((handle, Operation::Close, Some(Fault::CrashAfter), true));
+    }
+
+    fn ended(&self, entry: TraceEntry) {
+        self.0.lock().unwrap().push((entry.handle, entry.operation, entry.fault, true));
+    }
+}
+
+#[test]
+fn a_watched_process_vanishes_with_source_and_sink() {
+    let heard = Arc::new(Heard::default());
+    let plan = FaultPlan::watched(Arc::new(clock()), Arc::clone(&heard) as Arc<dyn Watcher>);
+    let source = FaultySource::new(Arc::new(source(1).0), &plan);
+    let sink = source.sink(Arc::new(MemoryTarget::new().open()));
+    plan.script(Operation::High, Fault::Pass);
+    plan.script(Operation::High, Fault::Crash);
+    now(source.high()).unwrap();
+    assert!(source.high().now_or_never().is_none(), "the call never returns");
+    assert!(sink.inspect(&spec()).now_or_never().is_none(), "nor does one of the same process");
+    assert!(sink.is_dead());
+    let heard = heard.0.lock().unwrap();
+    let handle = source.handle();
+    assert_eq!(
+        *heard,
+        [
+            (handle, Operation::High, None, false),
+            (handle, Operation::High, None, true),
+            (handle, Operation::High, Some(Fault::Crash), false),
+        ]
+    );
+}
+
+#[test]
+fn held_calls_go_on_when_all_are_released() {
+    let plan = plan();
+    let source = FaultySource::new(Arc::new(source(1).0), &plan);
+    plan.script(Operation::High, Fault::Hold);
+    let mut held = source.high();
+    assert!((&mut held).now_or_never().is_none());
+    assert_eq!(plan.release_all(), 1);
+    assert!(held.now_or_never().is_some());
+    assert_eq!(plan.release_all(), 0);
+}

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
-use cdc_conformance::{cell::Cell, outcome::Failure, rows::Rows};
 use cdc_core::{
     Error, Images,
     change::{ChangeOrder, Operation},
 };
+
+use crate::{cell::Cell, outcome::Failure, rows::Rows};
 
 /// The newest image of every key of a history, in canonical order: one map of cells a row.
 ///

@@ -1,0 +1,481 @@
+//! The auditor: looks at every commit of the lake in the moment it becomes visible, and compares
+//! it with what the source really committed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use arrow_array::RecordBatch;
+use cdc_conformance::cell::Cell;
+use cdc_core::{ErrorKind, Lsn, Mark, Position, Timestamp};
+use cdc_fake::{ArchivedCommit, FakeDatabase};
+use object_store::{memory::InMemory, path::Path};
+
+use crate::{
+    book::{self, Entry},
+    bronze::{Row, cell, micros, rows_of},
+    hub::ProcessId,
+    invariant::Invariant,
+    oracle::{self, Truth},
+    record::Record,
+    script::GRANULARITY,
+    stage::Stage,
+};
+
+/// Microseconds that a reading may be after the moment: half a tick of `datetime`, rounded up.
+const TICK: i64 = 2_000;
+
+/// What is known of one table's target.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    /// The durable mark.
+    pub mark: Option<Mark>,
+    /// Where the copy began.
+    pub first: Option<Position>,
+    /// The stored verdict.
+    pub finalized: Option<Timestamp>,
+    /// The data files, in the order of their commits.
+    pub files: Vec<String>,
+    /// Rows in them.
+    pub rows: u64,
+    fence: i64,
+    runner: i64,
+    verdict_end: Option<Position>,
+    seen: BTreeSet<(Lsn, Lsn, i32)>,
+    facts: BTreeSet<i64>,
+    /// The last batch has rows of a log that was replaced while they were on their way.
+    foreign: bool,
+}
+
+/// Looks at every commit. Clones are the same auditor.
+#[derive(Clone)]
+pub struct Auditor {
+    objects: Arc<InMemory>,
+    database: FakeDatabase,
+    stage: Stage,
+    record: Record,
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    books: BTreeMap<String, Book>,
+    run_begin: Option<Timestamp>,
+}
+
+type Broken = (Invariant, String);
+
+impl Auditor {
+    /// An auditor of the lake in `objects`.
+    #[must_use]
+    pub fn new(
+        objects: Arc<InMemory>,
+        database: &FakeDatabase,
+        stage: &Stage,
+        record: &Record,
+    ) -> Self {
+        Self {
+            objects,
+            database: database.clone(),
+            stage: stage.clone(),
+            record: record.clone(),
+            inner: Arc::default(),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of a table.
+    #[must_use]
+    pub fn book(&self, table: &str) -> Book {
+        self.inner().books.get(table).cloned().unwrap_or_default()
+    }
+
+    /// A run begins: batches that are read from now on are of the log as it is now.
+    pub fn run_begins(&self, now: Timestamp) {
+        self.inner().run_begin = Some(now);
+    }
+
+    /// Looks at an object that became visible.
+    pub fn look(&self, process: ProcessId, path: &Path, bytes: &[u8]) {
+        let parts: Vec<String> = path.parts().map(|part| part.as_ref().to_owned()).collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let outcome = match parts.as_slice() {
+            [_, "bronze", table, "_delta_log", file] if is_entry(file) => {
+                self.bronze(process, table, &parent(path), bytes)
+            }
+            [_, "control", "_delta_log", file] if is_entry(file) => {
+                self.control(&parent(path), bytes)
+            }
+            [_, "facts", "_delta_log", file] if is_entry(file) => self.facts(&parent(path), bytes),
+            [.., "_delta_log", file] if file.ends_with(".parquet") => {
+                self.record.count("engine:checkpoint");
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err((invariant, detail)) = outcome {
+            self.record.broken(invariant, detail);
+        }
+    }
+
+    /// A runner was told that a mark is durable.
+    pub fn acknowledged(&self, table: &str, mark: &Mark) {
+        let book = self.book(table);
+        let kept = book.mark.is_some_and(|kept| {
+            kept.sequence > mark.sequence || (kept.sequence == mark.sequence && kept == *mark)
+        });
+        self.record.check(kept, Invariant::AcknowledgedStays, || {
+            format!("{table}: told {mark:?}, the log has {:?}", book.mark)
+        });
+    }
+
+    fn bronze(
+        &self,
+        process: ProcessId,
+        table: &str,
+        place: &Path,
+        bytes: &[u8],
+    ) -> Result<(), Broken> {
+        let entry = Entry::parse(bytes).map_err(readable)?;
+        let mark = entry.mark(table).map_err(readable)?;
+        let mut inner = self.inner();
+        let run_begin = inner.run_begin;
+        let book = inner.books.entry(table.to_owned()).or_default();
+        self.record.note(format!(
+            "log p{process} {table} {} fence {:?} mark {} files {}",
+            entry.operation,
+            entry.number(table, "fence"),
+            mark.map_or_else(|| "-".into(), |mark| format!("{}@{}", mark.sequence, mark.end)),
+            entry.add.len(),
+        ));
+        self.record.count(format!("log:{}", entry.operation));
+        fence(book, table, &entry)?;
+        let mut batches = Vec::new();
+        for file in &entry.add {
+            batches.extend(book::rows(&self.objects, place, file).map_err(readable)?);
+        }
+        let rows = rows_of(&batches).map_err(readable)?;
+        let before = book.mark;
+        let Some(mark) = mark else {
+            let bare = format!("{table}: {} rows without a mark", rows.len());
+            return if rows.is_empty() { Ok(()) } else { Err((Invariant::PrefixOfSource, bare)) };
+        };
+        forward(table, before.as_ref(), &mark)?;
+        book.mark = Some(mark);
+        let Some(before) = before else {
+            book.first = Some(mark.end);
+            let early = format!("{table}: {} rows with the first mark", rows.len());
+            return if rows.is_empty() { Ok(()) } else { Err((Invariant::PrefixOfSource, early)) };
+        };
+        if rows.is_empty() {
+            self.record.count("engine:committed-progress");
+        }
+        let foreign = self.compare(table, &before, &mark, &rows, book, run_begin)?;
+        book.foreign |= foreign;
+        self.times(table, book, &rows, &mark)?;
+        book.files.extend(entry.add);
+        book.rows += rows.len() as u64;
+        Ok(())
+    }
+
+    /// Compares the rows between two marks with the log that they were read from. True when that
+    /// log was replaced while they were on their way.
+    fn compare(
+        &self,
+        table: &str,
+        before: &Mark,
+        mark: &Mark,
+        rows: &[Row],
+        book: &mut Book,
+        run_begin: Option<Timestamp>,
+    ) -> Result<bool, Broken> {
+        let forks = self.stage.forks();
+        let replaced = forks.iter().any(|fork| before.end > Position::from(fork.kept));
+        let archive = self.database.archive(0);
+        let own = self.matches(table, before, mark, rows, book, &archive);
+        if !replaced && own.is_ok() {
+            book.seen.extend(rows.iter().map(|row| (row.commit, row.seqval, row.operation)));
+            return Ok(false);
+        }
+        // Read before a restore of this run, committed after it.
+        let recent = forks.iter().filter(|fork| Some(fork.moment) >= run_begin);
+        for fork in recent {
+            if self.matches(table, before, mark, rows, book, &fork.archive).is_ok() {
+                return Ok(true);
+            }
+        }
+        match own {
+            Err(broken) => Err(broken),
+            Ok(()) => {
+                let detail = format!("{table}: {} follows the replaced {}", mark.end, before.end);
+                Err((Invariant::OneLineage, detail))
+            }
+        }
+    }
+
+    fn matches(
+        &self,
+        table: &str,
+        before: &Mark,
+        mark: &Mark,
+        rows: &[Row],
+        book: &Book,
+        archive: &[Arc<ArchivedCommit>],
+    ) -> Result<(), Broken> {
+        let truths = oracle::changes(archive, table, before.end, mark.end);
+        let mut left = truths.iter();
+        let range = format!("{table} ({}, {}]", before.end, mark.end);
+        for row in rows {
+            let identity = (row.commit, row.seqval, row.operation);
+            let show = format!("{range}: {} {} {}", row.commit, row.seqval, row.operation);
+            let truth = loop {
+                match left.next() {
+                    Some(truth) if truth.identity() == identity => break truth,
+                    Some(truth) if truth.required && !truths_has(&truths, identity) => {
+                        return Err(unexpected(book, identity, show));
+                    }
+                    Some(truth) if truth.required => return Err(self.missing(&range, truth)),
+                    Some(_) => {}
+                    None => return Err(unexpected(book, identity, show)),
+                }
+            };
+            if row.cells != truth.cells {
+                return Err((Invariant::SameValues, show));
+            }
+            let batch = Cell::Int(i64::try_from(mark.sequence).unwrap_or_default());
+            if row.batch != batch {
+                return Err((Invariant::SameValues, format!("{show}: batch {:?}", row.batch)));
+            }
+            let late = self.late(row.time, truth.moment);
+            if let Some(late) = late {
+                return Err((Invariant::TimeNeverLate, format!("{show}: {late} us late")));
+            }
+        }
+        match left.find(|truth| truth.required) {
+            Some(truth) => Err(self.missing(&range, truth)),
+            None => Ok(()),
+        }
+    }
+
+    /// How much later a time is than the moment it stands for.
+    fn late(&self, time: Option<i64>, moment: Timestamp) -> Option<i64> {
+        let late = time?.saturating_sub(self.effective(moment).as_micros());
+        (late > TICK).then_some(late)
+    }
+
+    /// What a moment reads as at most. Times go on where the clock was before it was put back; and
+    /// a clock that is put back inside an hour that it shows twice looks like the second pass.
+    fn effective(&self, moment: Timestamp) -> Timestamp {
+        match self.stage.clock_max() {
+            Some(before) => moment.max(before).plus_micros(self.stage.repeated_micros()),
+            None => moment,
+        }
+    }
+
+    fn missing(&self, range: &str, truth: &Truth) -> Broken {
+        let detail = format!(
+            "{range}: missing {} {} {}",
+            truth.commit,
+            truth.seqval,
+            truth.operation.code()
+        );
+        let purged = self.stage.instances().into_iter().any(|instance| {
+            let state = self.database.instance(&instance);
+            state.is_ok_and(|state| state.low.is_some_and(|low| low > truth.commit))
+        });
+        let invariant = if purged { Invariant::PurgedIsNoEmpty } else { Invariant::PrefixOfSource };
+        (invariant, detail)
+    }
+
+    /// No row comes into a period that was called complete, and the mark's time is not late.
+    fn times(&self, table: &str, book: &Book, rows: &[Row], mark: &Mark) -> Result<(), Broken> {
+        let least = rows.iter().filter_map(|row| row.time).min();
+        if let (Some(until), Some(least)) = (book.finalized, least)
+            && least < until.as_micros()
+        {
+            let detail = format!("{table}: a row of {least} after {until} was complete");
+            return Err((Invariant::VerdictCovered, detail));
+        }
+        let now = self.database.clock().time();
+        if let Some(late) = mark.commit_time.and_then(|time| self.late(Some(time.as_micros()), now))
+        {
+            let detail = format!("{table}: the mark's time is {late} us in the future");
+            return Err((Invariant::TimeNeverLate, detail));
+        }
+        Ok(())
+    }
+
+    fn control(&self, place: &Path, bytes: &[u8]) -> Result<(), Broken> {
+        let entry = Entry::parse(bytes).map_err(readable)?;
+        for file in &entry.add {
+            for batch in book::rows(&self.objects, place, file).map_err(readable)? {
+                for row in 0..batch.num_rows() {
+                    self.verdict(&batch, row)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn verdict(&self, batch: &RecordBatch, row: usize) -> Result<(), Broken> {
+        let (Cell::Text(table), Cell::Text(end)) =
+            (cell(batch, "table_name", row), cell(batch, "end_lsn", row))
+        else {
+            return Err(readable("a verdict without a table or an end".into()));
+        };
+        let until = micros(&cell(batch, "finalized_until", row)).map(Timestamp::from_micros);
+        let end = Position::from(end.parse::<Lsn>().map_err(|error| readable(error.to_string()))?);
+        let archive = self.database.archive(0);
+        let mut inner = self.inner();
+        let book = inner.books.entry(table.clone()).or_default();
+        if until != book.finalized {
+            self.record.note(format!("verdict {table} {until:?} by {end}"));
+        }
+        if until < book.finalized || Some(end) < book.verdict_end {
+            let detail = format!("{table}: {until:?} by {end} after {:?}", book.finalized);
+            return Err((Invariant::VerdictForward, detail));
+        }
+        let mark = book.mark;
+        if mark.is_none_or(|mark| end > mark.end || until > mark.commit_time) {
+            let detail = format!("{table}: {until:?} by {end}, the mark is {mark:?}");
+            return Err((Invariant::VerdictCovered, detail));
+        }
+        let replaced = self.stage.forks().iter().any(|fork| end > Position::from(fork.kept));
+        if let Some(until) = until.filter(|_| !replaced && !book.foreign) {
+            let early = archive.iter().find(|commit| {
+                Position::from(commit.lsn) > end
+                    && commit.changes.iter().any(|change| change.table.name == table)
+                    && self.effective(commit.moment) < until
+            });
+            if let Some(commit) = early {
+                let detail = format!("{table}: {until} covers {} of {}", commit.lsn, commit.moment);
+                return Err((Invariant::VerdictCovered, detail));
+            }
+        }
+        book.finalized = until;
+        book.verdict_end = Some(end);
+        Ok(())
+    }
+
+    fn facts(&self, place: &Path, bytes: &[u8]) -> Result<(), Broken> {
+        let entry = Entry::parse(bytes).map_err(readable)?;
+        for file in &entry.add {
+            for batch in book::rows(&self.objects, place, file).map_err(readable)? {
+                for row in 0..batch.num_rows() {
+                    let event = cell(&batch, "event", row);
+                    if let Cell::Text(event) = &event {
+                        self.record.count(format!("event:{event}"));
+                        continue;
+                    }
+                    let (Cell::Text(table), Cell::Int(id)) =
+                        (cell(&batch, "target", row), cell(&batch, "batch_id", row))
+                    else {
+                        return Err(readable("facts without a table or a batch".into()));
+                    };
+                    let mut inner = self.inner();
+                    let book = inner.books.entry(table.clone()).or_default();
+                    if !book.facts.insert(id) {
+                        let detail = format!("{table}: batch {id} has two rows");
+                        return Err((Invariant::FactsOnce, detail));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After a calm run: mark and verdict are where the source is, and the facts are written.
+    pub fn settled(&self, table: &str, high: Position) {
+        let book = self.book(table);
+        let Some(mark) = book.mark else { return };
+        self.record.check(mark.end == high, Invariant::VerdictFollows, || {
+            format!("{table}: the mark is at {}, the source at {high}", mark.end)
+        });
+        let due = mark.commit_time.map(|time| GRANULARITY.truncate(time));
+        self.record.check(book.finalized == due, Invariant::VerdictFollows, || {
+            format!("{table}: complete until {:?}, due {due:?}", book.finalized)
+        });
+        let sequence = i64::try_from(mark.sequence).unwrap_or_default();
+        self.record.check(book.facts.contains(&sequence), Invariant::FactsOnce, || {
+            format!("{table}: batch {sequence} has no facts")
+        });
+    }
+
+    /// Every row of a table.
+    ///
+    /// # Errors
+    /// Why a file cannot be read.
+    pub fn history(&self, table: &str) -> Result<Vec<RecordBatch>, String> {
+        let place = Path::from(format!("lake/bronze/{table}"));
+        let mut batches = Vec::new();
+        for file in self.book(table).files {
+            batches.extend(book::rows(&self.objects, &place, &file)?);
+        }
+        Ok(book::widened(&batches))
+    }
+}
+
+/// Whether a stop of this kind may be tried again by a later run.
+#[must_use]
+pub const fn passes(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Unavailable | ErrorKind::Conflict | ErrorKind::Cancelled)
+}
+
+fn truths_has(truths: &[Truth], identity: (Lsn, Lsn, i32)) -> bool {
+    truths.iter().any(|truth| truth.identity() == identity)
+}
+
+fn unexpected(book: &Book, identity: (Lsn, Lsn, i32), show: String) -> Broken {
+    if book.seen.contains(&identity) {
+        (Invariant::NothingTwice, show)
+    } else {
+        (Invariant::PrefixOfSource, format!("{show} is not of this range, or out of order"))
+    }
+}
+
+fn readable(detail: String) -> Broken {
+    (Invariant::LogReadable, detail)
+}
+
+fn is_entry(file: &str) -> bool {
+    file.len() == 25 && file.ends_with(".json")
+}
+
+/// The directory of a table, from a file of its log.
+fn parent(path: &Path) -> Path {
+    let count = path.parts().count().saturating_sub(2);
+    path.parts().take(count).collect()
+}
+
+fn fence(book: &mut Book, table: &str, entry: &Entry) -> Result<(), Broken> {
+    let (Some(fence), Some(runner)) = (entry.number(table, "fence"), entry.number(table, "runner"))
+    else {
+        return Ok(());
+    };
+    let owns = fence == book.fence && runner == book.runner;
+    if fence > book.fence {
+        book.fence = fence;
+        book.runner = runner;
+    } else if !owns {
+        let detail = format!("{table}: fence {fence} of {runner} above {}", book.fence);
+        return Err((Invariant::FenceHolds, detail));
+    }
+    Ok(())
+}
+
+fn forward(table: &str, before: Option<&Mark>, mark: &Mark) -> Result<(), Broken> {
+    let sequence = before.map_or(1, |before| before.sequence + 1);
+    let back = before.is_some_and(|before| {
+        mark.end < before.end
+            || mark.commit_time < before.commit_time
+            || mark.generation < before.generation
+    });
+    if mark.sequence != sequence || back {
+        return Err((Invariant::MarkForward, format!("{table}: {mark:?} after {before:?}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Whether every stop of a run had its reason.
+
+use std::collections::BTreeSet;
+
+use cdc_core::{
+    Error, ErrorKind, Position, RunReport, TableRef, Timestamp, plan,
+    port::{Bound, Catalog, PositionLog},
+};
+
+use crate::{
+    audit::passes,
+    hub::ProcessId,
+    invariant::Invariant,
+    script::{Run, Start},
+    stage::source_name,
+    world::at_once,
+    yard::Yard,
+};
+
+/// Judges the stops of a run. Returns the tables that ended for good.
+pub(crate) fn judge(
+    yard: &Yard,
+    run: &Run,
+    begin: Timestamp,
+    reports: &[(ProcessId, RunReport)],
+    started: usize,
+) -> BTreeSet<String> {
+    let mut ended = BTreeSet::new();
+    for (process, report) in reports {
+        for table in &report.tables {
+            let Some(error) = &table.error else { continue };
+            yard.record.note(format!("p{process} ended {} {}", table.table, error.report()));
+            let judge = Judge { yard, run, begin, started, table: &table.table };
+            let right = judge.is_right(error);
+            yard.record.check(right, Invariant::StopKind, || {
+                format!("{}: stopped without a reason: {}", table.table, error.report())
+            });
+            // Rights come back.
+            let again = passes(error.kind())
+                || error.kind() == ErrorKind::Fenced
+                || (judge.is_hidden() && !judge.is_over());
+            if !again && yard.auditor.book(&table.table).mark.is_some() {
+                ended.insert(table.table.clone());
+            }
+        }
+    }
+    ended
+}
+
+struct Judge<'a> {
+    yard: &'a Yard,
+    run: &'a Run,
+    begin: Timestamp,
+    started: usize,
+    table: &'a str,
+}
+
+impl Judge<'_> {
+    fn is_right(&self, error: &Error) -> bool {
+        let mark = self.yard.auditor.book(self.table).mark.map(|mark| mark.end);
+        let rights = [ErrorKind::Config, ErrorKind::DataLoss, ErrorKind::Unauthorized];
+        if self.is_hidden() && rights.contains(&error.kind()) {
+            return true;
+        }
+        match error.kind() {
+            ErrorKind::Unavailable | ErrorKind::Conflict => self.run.trouble.fails(),
+            ErrorKind::Cancelled => self.run.seconds.is_some(),
+            // A late write of a runner that died is a runner too.
+            ErrorKind::Fenced => self.started > 1 || self.run.trouble.store_late > 0,
+            ErrorKind::DataLoss => match mark {
+                Some(mark) => self.is_purged(mark) || !self.yard.stage.forks().is_empty(),
+                None => self.is_early(),
+            },
+            ErrorKind::LineageBroken => mark.is_some_and(|mark| {
+                let forks = self.yard.stage.forks();
+                forks.iter().any(|fork| mark > Position::from(fork.kept))
+            }),
+            ErrorKind::SchemaChanged => self.yard.stage.altered(self.table),
+            ErrorKind::Config => self.is_gone() || (mark.is_none() && self.is_ahead()),
+            _ => false,
+        }
+    }
+
+    /// The login had no right to the table for a while.
+    fn is_hidden(&self) -> bool {
+        self.yard.stage.revoked(self.table)
+    }
+
+    /// No run can go on from the mark.
+    fn is_over(&self) -> bool {
+        let mark = self.yard.auditor.book(self.table).mark.map(|mark| mark.end);
+        mark.is_some_and(|mark| {
+            let forks = self.yard.stage.forks();
+            self.is_purged(mark)
+                || self.yard.stage.altered(self.table)
+                || forks.iter().any(|fork| mark > Position::from(fork.kept))
+        })
+    }
+
+    fn instances(&self) -> Vec<cdc_core::CaptureInstance> {
+        let table = TableRef::Table(source_name(self.table));
+        let Ok(source) = self.yard.source() else { return Vec::new() };
+        at_once(source.instances(&table)).unwrap_or_default()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.instances().is_empty()
+    }
+
+    /// What follows the mark is no longer in the instance that held it.
+    fn is_purged(&self, mark: Position) -> bool {
+        if self.yard.stage.recaptured(self.table) {
+            return true;
+        }
+        let instances = self.instances();
+        let Some(holder) = plan::holder(mark, &instances) else { return true };
+        let Ok(source) = self.yard.source() else { return false };
+        let low = at_once(source.low(std::slice::from_ref(&holder.name)));
+        match low.ok().and_then(|lows| lows.first().copied()) {
+            Some(Bound::At(low)) => mark.increment() < low,
+            _ => mark.increment() < holder.start,
+        }
+    }
+
+    fn since(&self) -> Option<Timestamp> {
+        match self.yard.start_setting() {
+            Start::Since(seconds) => {
+                Some(self.yard.world_begin().plus_micros(i64::from(seconds) * 1_000_000))
+            }
+            _ => None,
+        }
+    }
+
+    /// The copy should begin before the oldest entry of the mapping or the oldest change.
+    fn is_early(&self) -> bool {
+        self.since().is_some()
+    }
+
+    /// The copy should begin in the future.
+    fn is_ahead(&self) -> bool {
+        self.since().is_some_and(|since| since > self.begin)
+    }
+}

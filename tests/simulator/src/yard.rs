@@ -1,0 +1,361 @@
+//! The yard: everything that processes share, and how another runner is started in it.
+
+use std::{
+    collections::BTreeMap,
+    num::{NonZeroU64, NonZeroUsize},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use cdc_core::{
+    Engine, ErrorKind, RunReport, Settings, StartAt, TableConfig, TableRef, Timestamp,
+    port::{Clock, Entropy, Observer, Shutdown, Sink},
+};
+use cdc_delta::{DeltaConfig, DeltaSink, KernelCalls};
+use cdc_fake::{
+    FakeDatabase, FakeSource, Login, VirtualClock,
+    faults::{Fault, FaultPlan, FaultySource, Odds, Operation, TraceEntry, Watcher},
+};
+use object_store::memory::InMemory;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use url::Url;
+
+use crate::{
+    audit::Auditor,
+    hub::{Hub, ProcessId},
+    record::Record,
+    script::{GRANULARITY, Run, Script, Start},
+    stage::{LOGIN, Stage, source_name},
+    store::Bucket,
+    watch::{Allowance, WatchedSink},
+    witness::Witness,
+};
+
+/// Runners that one run may see.
+const RUNNERS_MAX: usize = 4;
+/// Bytes of an upload's part where uploads go in parts.
+const PART_BYTES: usize = 700;
+/// Parts of an upload on their way at the same time.
+const PARTS: usize = 2;
+
+/// Numbers that look random and are the same in every run.
+struct Numbers(AtomicU64);
+
+impl Entropy for Numbers {
+    fn next_u64(&self) -> u64 {
+        let mut x = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ (x >> 31)
+    }
+}
+
+/// What is the same for every run of a simulation.
+pub struct Yard {
+    pub(crate) clock: VirtualClock,
+    pub(crate) database: FakeDatabase,
+    pub(crate) stage: Stage,
+    pub(crate) hub: Hub,
+    pub(crate) bucket: Bucket,
+    pub(crate) auditor: Auditor,
+    pub(crate) record: Record,
+    script: Arc<Script>,
+    now: Mutex<Option<Now>>,
+}
+
+/// What belongs to the present run.
+struct Now {
+    run: Run,
+    plan: FaultPlan,
+    shutdown: Shutdown,
+    handles: BTreeMap<u32, ProcessId>,
+    reports: Vec<(ProcessId, RunReport)>,
+    random: ChaCha8Rng,
+}
+
+/// Tells the yard of what happens at the ports.
+struct Ear(Weak<Yard>);
+
+impl Watcher for Ear {
+    fn begun(&self, handle: u32, operation: Operation, fault: Option<Fault>) {
+        if let Some(yard) = self.0.upgrade() {
+            yard.begun(handle, operation, fault);
+        }
+    }
+
+    fn died(&self, handle: u32) {
+        if let Some(yard) = self.0.upgrade() {
+            let process = yard.process(handle);
+            yard.record.note(format!("p{process} died"));
+            yard.hub.crash(process);
+        }
+    }
+
+    fn ended(&self, entry: TraceEntry) {
+        if let Some(yard) = self.0.upgrade() {
+            let process = yard.process(entry.handle);
+            let end = entry.error.map_or_else(|| "ok".to_owned(), |kind| kind.to_string());
+            yard.record.note(format!("p{process} {:?} {end}", entry.operation));
+        }
+    }
+}
+
+/// The name of a fault, for counts.
+#[must_use]
+pub const fn fault_name(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Pass => "Pass",
+        Fault::Refuse(_) => "Refuse",
+        Fault::LoseReply => "LoseReply",
+        Fault::Hold => "Hold",
+        Fault::Slow(_) => "Slow",
+        Fault::BreakStream(..) => "BreakStream",
+        Fault::Crash => "Crash",
+        Fault::CrashAfter => "CrashAfter",
+    }
+}
+
+impl Yard {
+    /// The yard of a script, with its tables captured and nothing copied.
+    ///
+    /// # Errors
+    /// What the server refuses.
+    pub fn new(script: &Script) -> Result<Arc<Self>, String> {
+        let clock = VirtualClock::manual(script.world.place.begin());
+        let server = cdc_fake::FakeServer::new(clock.clone(), script.world.place.zone());
+        let database = server.database("sales");
+        database.keep_archive();
+        let record = Record::new(&clock);
+        let stage = Stage::new(&database, &script.world).map_err(|error| error.to_string())?;
+        clock.advance(Duration::from_secs(60));
+        let hub = Hub::new(script.seed);
+        let objects = Arc::new(InMemory::new());
+        let auditor = Auditor::new(Arc::clone(&objects), &database, &stage, &record);
+        let yard: Arc<OnceLock<Weak<Self>>> = Arc::default();
+        let later = Arc::clone(&yard);
+        let starter = move || {
+            if let Some(yard) = later.get().and_then(Weak::upgrade) {
+                yard.start("a request of the store");
+            }
+        };
+        let looks = auditor.clone();
+        let audit = move |process, path: &_, bytes: bytes::Bytes| looks.look(process, path, &bytes);
+        let bucket =
+            Bucket::new(objects, &hub, &clock, &record, Arc::new(audit), Arc::new(starter));
+        let built = Arc::new(Self {
+            clock,
+            database,
+            stage,
+            hub,
+            bucket,
+            auditor,
+            record,
+            script: Arc::new(script.clone()),
+            now: Mutex::new(None),
+        });
+        let _ = yard.set(Arc::downgrade(&built));
+        Ok(built)
+    }
+
+    fn now(&self) -> MutexGuard<'_, Option<Now>> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn process(&self, handle: u32) -> ProcessId {
+        self.now().as_ref().and_then(|now| now.handles.get(&handle).copied()).unwrap_or_default()
+    }
+
+    fn begun(self: &Arc<Self>, handle: u32, operation: Operation, fault: Option<Fault>) {
+        self.record.count(format!("call:{operation:?}"));
+        if let Some(fault) = fault {
+            let name = fault_name(fault);
+            let process = self.process(handle);
+            self.record.note(format!("p{process} {operation:?} meets {fault:?}"));
+            self.record.count(format!("port:{operation:?}:{name}"));
+            self.record.count(format!("port-fault:{name}"));
+        }
+        let second = self.now().as_mut().is_some_and(|now| {
+            let odds = u32::from(now.run.trouble.second);
+            odds > 0 && now.random.random_range(0..10_000) < odds
+        });
+        if second {
+            self.record.count(format!("port:{operation:?}:Second"));
+            self.start("a call");
+        }
+    }
+
+    /// The tables of the script, as they are configured.
+    #[must_use]
+    pub fn tables(&self) -> Vec<TableConfig> {
+        let begin = self.script.world.place.begin();
+        let start = match self.script.world.start {
+            Start::Before | Start::Earliest => StartAt::Earliest,
+            Start::Latest => StartAt::Latest,
+            Start::Since(seconds) => {
+                StartAt::Since(begin.plus_micros(i64::from(seconds).saturating_mul(1_000_000)))
+            }
+        };
+        let config = |name: &&'static str| TableConfig {
+            source: TableRef::Table(source_name(name)),
+            target: (*name).to_owned(),
+            start,
+        };
+        self.stage.tables().iter().map(config).collect()
+    }
+
+    pub(crate) fn start_setting(&self) -> Start {
+        self.script.world.start
+    }
+
+    pub(crate) fn world_begin(&self) -> Timestamp {
+        self.script.world.place.begin()
+    }
+
+    /// A source that meets no faults and sees everything.
+    ///
+    /// # Errors
+    /// For a zone that the rules of time do not know.
+    pub fn source(&self) -> Result<FakeSource, String> {
+        FakeSource::new(&self.database, Login::Owner).map_err(|error| error.report())
+    }
+
+    fn runners_source(&self) -> Option<FakeSource> {
+        FakeSource::new(&self.database, Login::named(LOGIN)).ok()
+    }
+
+    /// Prepares a run; no runner yet.
+    pub fn prepare(self: &Arc<Self>, run: &Run, number: u64, shutdown: &Shutdown) {
+        let seed = self.script.seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(number);
+        let ear = Arc::new(Ear(Arc::downgrade(self)));
+        let plan = FaultPlan::watched(Arc::new(self.clock.clone()), ear);
+        plan.chance(seed, odds(run));
+        self.bucket.set_trouble(seed, run.trouble);
+        let parts = u32::try_from(PARTS * RUNNERS_MAX).unwrap_or(u32::MAX);
+        self.bucket.set_parts_max(parts.saturating_mul(run.tables_at_once));
+        self.auditor.run_begins(self.clock.time());
+        *self.now() = Some(Now {
+            run: run.clone(),
+            plan,
+            shutdown: shutdown.clone(),
+            handles: BTreeMap::new(),
+            reports: Vec::new(),
+            random: ChaCha8Rng::seed_from_u64(seed ^ 0x5345_434F),
+        });
+    }
+
+    /// Starts a runner, unless there were enough in this run.
+    pub fn start(self: &Arc<Self>, why: &str) {
+        let process = self.hub.reserve();
+        let Some((engine, shutdown, ends)) = self.runner(process) else { return };
+        self.record.note(format!("p{process} starts at {why}"));
+        self.record.count("engine:runner-started");
+        let (yard, tables) = (Arc::downgrade(self), self.tables());
+        self.hub.start(process, async move {
+            let report = if ends {
+                engine.run_once(tables, &shutdown).await
+            } else {
+                engine.run(tables, &shutdown).await
+            };
+            if let Some(yard) = yard.upgrade()
+                && let Some(now) = yard.now().as_mut()
+            {
+                now.reports.push((process, report));
+            }
+        });
+    }
+
+    fn runner(self: &Arc<Self>, process: ProcessId) -> Option<(Engine, Shutdown, bool)> {
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let seed = self.script.seed.wrapping_mul(31).wrapping_add(u64::from(process));
+        let entropy = || -> Arc<dyn Entropy> { Arc::new(Numbers(AtomicU64::new(seed))) };
+        let source = self.runners_source()?;
+        let sink = self.sink(process, Arc::clone(&clock), entropy())?;
+        let mut now = self.now();
+        let now = now.as_mut()?;
+        if now.handles.len() >= RUNNERS_MAX {
+            return None;
+        }
+        let source = FaultySource::new(Arc::new(source), &now.plan);
+        now.handles.insert(source.handle(), process);
+        let allowance = Allowance {
+            batch_rows: now.run.batch_rows.into(),
+            rows_max: now.run.rows_max,
+            tables_at_once: usize::try_from(now.run.tables_at_once).unwrap_or(1),
+        };
+        let sink: Arc<dyn Sink> = Arc::new(source.sink(sink));
+        let sink = WatchedSink::new(sink, &self.record, allowance);
+        let settings = settings(&now.run);
+        let ends = now.run.seconds.is_none();
+        let silence = (!ends).then_some(settings.silence_max);
+        let witness = Witness::new(process, &self.record, &self.auditor, silence);
+        let engine = Engine::new(Arc::new(source), Arc::new(sink), clock, entropy(), settings)
+            .observed_by(Arc::new(witness) as Arc<dyn Observer>);
+        Some((engine, now.shutdown.clone(), ends))
+    }
+
+    fn sink(
+        &self,
+        process: ProcessId,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Option<Arc<dyn Sink>> {
+        let mut config = DeltaConfig::new("memory:///lake/");
+        config.kernel_calls = KernelCalls::InPlace;
+        config.checkpoint_interval = self.script.world.checkpoints;
+        config.upload_parts = PARTS;
+        if self.script.world.parts {
+            config.upload_part_bytes = PART_BYTES;
+            config.file_bytes_max = 4_000;
+        }
+        let root = Url::parse("memory:///lake/").ok()?;
+        let store = self.bucket.of(process);
+        let sink = DeltaSink::with_store(config, root, store, clock, entropy).ok()?;
+        Some(Arc::new(sink))
+    }
+
+    /// Lets every held call go on. Returns how many there were.
+    pub fn release(&self) -> usize {
+        let plan = self.now().as_ref().map(|now| now.plan.clone());
+        plan.map_or(0, |plan| plan.release_all())
+    }
+
+    /// The reports of the runners that came to an end, and how many were started.
+    pub fn reports(&self) -> (Vec<(ProcessId, RunReport)>, usize) {
+        match self.now().take() {
+            Some(now) => (now.reports, now.handles.len()),
+            None => (Vec::new(), 0),
+        }
+    }
+}
+
+fn settings(run: &Run) -> Settings {
+    let mut settings = Settings { granularity: GRANULARITY, ..Settings::default() };
+    let one = NonZeroUsize::MIN;
+    let count = |number: u32| usize::try_from(number).ok().and_then(NonZeroUsize::new);
+    settings.limits.rows_max = NonZeroU64::new(run.rows_max).unwrap_or(NonZeroU64::MIN);
+    settings.limits.commits_max = run.commits_max.and_then(NonZeroU64::new);
+    settings.batch_rows = count(run.batch_rows).unwrap_or(one);
+    settings.tables_at_once = count(run.tables_at_once).unwrap_or(one);
+    settings
+}
+
+fn odds(run: &Run) -> Odds {
+    let trouble = run.trouble;
+    let chance = |number: u16| f64::from(number) / 10_000.0;
+    Odds {
+        refuse: chance(trouble.refuse),
+        lose_reply: chance(trouble.lose),
+        slow: chance(trouble.slow),
+        hold: chance(trouble.hold),
+        yields: chance(trouble.yields),
+        break_stream: chance(trouble.break_stream),
+        crash: chance(trouble.crash),
+        kinds: vec![ErrorKind::Unavailable, ErrorKind::Conflict],
+        pause: Duration::from_secs(17),
+        batches_max: 3,
+    }
+}

@@ -1,0 +1,51 @@
+//! Runs the simulator: by hand in the release profile, as a step of the tests with what the tests
+//! have built anyway.
+
+use crate::{Result, steps, workspace::Workspace};
+
+/// Minutes of fresh seeds in the step of the tests.
+const STEP_MINUTES: &str = "2";
+
+/// Runs the simulator with its own arguments; see `cargo xtask sim --help`.
+///
+/// # Errors
+/// When an invariant is broken, or it cannot be built.
+pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let mut all = vec!["run", "--release", "--quiet", "--package", "cdc-sim"];
+    if arguments.iter().any(|argument| argument.starts_with("--planted")) {
+        all.extend(["--features", "planted-bugs"]);
+    }
+    all.push("--");
+    all.extend(arguments.iter().map(String::as_str));
+    steps::run_to_end(&mut workspace.cargo(&all))
+}
+
+/// The step of the tests: the kept scripts, then a fixed time of seeds that are fresh for each
+/// commit and the same whenever the commit is tested.
+///
+/// # Errors
+/// As for [`run`].
+pub fn step(workspace: &Workspace) -> Result<()> {
+    let seed = workspace.commit().map_or(1, |commit| seed_of(&commit)).to_string();
+    let arguments =
+        ["run", "--package", "cdc-sim", "--", "--minutes", STEP_MINUTES, "--seed", &seed];
+    steps::run_to_end(&mut workspace.cargo(&arguments))
+}
+
+/// A number from the first digits of a commit's name.
+fn seed_of(commit: &str) -> u64 {
+    let digits: String = commit.chars().take(8).collect();
+    u64::from_str_radix(&digits, 16).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_commit_has_seeds_of_its_own() {
+        assert_eq!(seed_of("0fac36912345"), 0x0fac_3691);
+        assert_ne!(seed_of("0fac36912345"), seed_of("3580ea412345"));
+        assert_eq!(seed_of("not a commit"), 1);
+    }
+}
