@@ -86,12 +86,16 @@ impl Place {
         let found = |result: object_store::Result<Option<object_store::ObjectMeta>>| {
             result.map_err(|error| fault::store(error, self))
         };
-        if found(first(log).await)?.is_some() {
+        if found(first(log.clone()).await)?.is_some() {
             return Ok(Content::Table);
         }
-        Ok(match found(first(self.path.clone()).await)? {
-            Some(_) => Content::Files,
-            None => Content::Nothing,
+        if found(first(self.path.clone()).await)?.is_none() {
+            return Ok(Content::Nothing);
+        }
+        // What is there may be the log itself, when somebody created the table in between.
+        Ok(match found(first(log).await)? {
+            Some(_) => Content::Table,
+            None => Content::Files,
         })
     }
 }

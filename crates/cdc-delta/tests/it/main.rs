@@ -5,12 +5,14 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stderr,
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
     missing_docs
 )]
 
+mod belief;
 mod conformance;
 mod cost;
 mod crash;
