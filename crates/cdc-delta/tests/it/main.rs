@@ -18,6 +18,7 @@ mod cost;
 mod crash;
 mod layout;
 mod others;
+mod protocol;
 mod refusal;
 mod store;
 mod support;
