@@ -16,6 +16,7 @@ mod belief;
 mod conformance;
 mod cost;
 mod crash;
+mod interleave;
 mod layout;
 mod others;
 mod protocol;
