@@ -12,6 +12,8 @@ pub mod image;
 pub mod lsn;
 pub mod mark;
 pub mod plan;
+#[doc(hidden)]
+pub mod planted;
 pub mod port;
 pub mod position;
 pub mod retention;

@@ -7,6 +7,7 @@ use arrow_array::{Array, FixedSizeBinaryArray};
 use crate::{
     error::{Error, ErrorKind, Result},
     mark::Mark,
+    planted::{self, Planted},
     port::Bound,
     position::{ClosedRange, Position},
     table::CaptureInstance,
@@ -62,6 +63,9 @@ pub fn plan(after: Position, high: Bound, nth: Option<Position>, start: Position
         .with("source_epoch", high.epoch()));
     }
     if after > high {
+        if planted::is(Planted::RestoreNotNoticed) {
+            return Ok(Plan::UpToDate);
+        }
         return if untouched { Ok(Plan::WaitingForCapture) } else { Err(ahead(after, Some(high))) };
     }
     if nth.is_some_and(|nth| nth <= after) {
@@ -98,7 +102,7 @@ pub fn check_lineage(mark: &Mark, low: Position, observed: Option<crate::Timesta
     let Some(recorded) = mark.commit_time else {
         return Ok(());
     };
-    if mark.end < low || observed == Some(recorded) {
+    if mark.end < low || observed == Some(recorded) || planted::is(Planted::RestoreNotNoticed) {
         return Ok(());
     }
     if let Some(observed) = observed
@@ -215,7 +219,8 @@ impl Cutter {
                 Some(previous) => Some(commits.value(previous)),
                 None => self.open.as_deref(),
             };
-            if before.is_some_and(|before| before != commits.value(row)) {
+            let split = planted::is(Planted::CommitSplit);
+            if before.is_some_and(|before| split || before != commits.value(row)) {
                 return Ok(Cut::Stop(row));
             }
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::{
     error::{Error, ErrorKind, Result},
     lsn::Lsn,
+    planted::{self, Planted},
 };
 
 /// Counts the logs a copy was filled from: a restore, a failover to another log or a reset
@@ -160,7 +161,17 @@ impl ClosedRange {
     #[must_use]
     pub fn after(after: Position, to: Position) -> Option<Self> {
         // At the end of all positions the successor is the position itself.
-        (after < to).then(|| Self::new(after.increment(), to)).flatten()
+        if after >= to {
+            return None;
+        }
+        let from = after.increment();
+        if planted::is(Planted::LowBoundPlusTwo) {
+            return Self::new(from.increment(), to);
+        }
+        if planted::is(Planted::LowBoundInclusive) {
+            return Self::new(after, to);
+        }
+        Self::new(from, to)
     }
 
     /// The first position of the range.

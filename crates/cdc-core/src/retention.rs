@@ -3,6 +3,7 @@
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    planted::{self, Planted},
     port::Bound,
     position::{ClosedRange, Position},
     table::CaptureInstance,
@@ -35,6 +36,9 @@ pub fn guard_before(
     match low {
         Bound::At(low) if range.from() < low => Err(lost(instance, range, low)),
         Bound::At(low) => Ok(Readiness::Readable(low)),
+        Bound::Zero if planted::is(Planted::ZeroLowIsNothingPurged) => {
+            Ok(Readiness::Readable(range.from()))
+        }
         Bound::Null | Bound::Zero if !reached(instance, high) => Ok(Readiness::WaitingForCapture),
         Bound::Null | Bound::Zero => Err(hidden(instance, range)),
     }
@@ -51,8 +55,10 @@ pub fn guard_before(
 /// right was taken away during the read.
 pub fn guard_after(instance: &CaptureInstance, range: ClosedRange, low: Bound) -> Result<Position> {
     match low {
+        Bound::At(low) if planted::is(Planted::SecondGuardSkipped) => Ok(low),
         Bound::At(low) if range.from() < low => Err(lost(instance, range, low)),
         Bound::At(low) => Ok(low),
+        Bound::Zero if planted::is(Planted::ZeroLowIsNothingPurged) => Ok(range.from()),
         Bound::Null | Bound::Zero => Err(hidden(instance, range)),
     }
 }

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use cdc_core::{Error, ErrorKind, Mark, Result, TableSpec};
+use cdc_core::{
+    Error, ErrorKind, Mark, Result, TableSpec,
+    planted::{self, Planted},
+};
 use delta_kernel::snapshot::SnapshotRef;
 use object_store::ObjectStoreExt;
 use serde_json::Value;
@@ -98,7 +101,7 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
                 let mark = names.mark(&entries)?;
                 let fence = entries.get(&names.fence()).copied().unwrap_or(0);
                 let fence = fence
-                    .checked_add(1)
+                    .checked_add(i64::from(!planted::is(Planted::FenceNotRaised)))
                     .ok_or_else(|| Error::new(ErrorKind::InvalidData, "the fence is used up"))?;
                 let change = Change {
                     operation: "ATTACH",

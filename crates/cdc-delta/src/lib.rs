@@ -40,6 +40,8 @@ mod ledger;
 mod log;
 mod mark;
 mod migration;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod schema;
 mod sink;
 mod staging;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cdc_core::{
     Result, TableSpec,
+    planted::{self, Planted},
     port::{Attached, Clock, Entropy, Sink, SinkCapabilities, TargetState},
 };
 use object_store::ObjectStore;
@@ -41,6 +42,9 @@ pub(crate) struct Inner {
     root: Place,
     pub(crate) facts: Ledger,
     pub(crate) control: Ledger,
+    /// Files of batches that were given up.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) given_up: crate::planted::GivenUp,
 }
 
 impl std::fmt::Debug for DeltaSink {
@@ -101,7 +105,15 @@ impl DeltaSink {
         let facts = Ledger::new(log(&shared.config.facts_dir), Kind::Facts);
         let control = log(&shared.config.control_dir).checkpointed_every(CONTROL_INTERVAL);
         let control = Ledger::new(control, Kind::Control);
-        Self { inner: Arc::new(Inner { shared, root, facts, control }) }
+        let inner = Inner {
+            shared,
+            root,
+            facts,
+            control,
+            #[cfg(feature = "planted-bugs")]
+            given_up: crate::planted::GivenUp::default(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Where the bronze table of `table` lies: a path for local files, else a URL.
@@ -153,7 +165,7 @@ impl Inner {
             return Ok(());
         };
         let sequence = i64::try_from(mark.sequence).unwrap_or(i64::MAX);
-        if known >= sequence {
+        if known >= sequence || planted::is(Planted::FactsNotRepaired) {
             return Ok(());
         }
         let record = match bronze::record(log, &owned.snapshot, mark.sequence).await? {

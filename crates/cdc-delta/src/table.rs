@@ -7,6 +7,7 @@ use cdc_core::{
     Column, Commit, Committed, Error, ErrorKind, Mark, Result, Retry, TableBatch, TableSpec,
     Verdict,
     mark::next_sequence,
+    planted::{self, Planted},
     port::{TableSink, TargetState},
 };
 use delta_kernel::snapshot::SnapshotRef;
@@ -77,14 +78,19 @@ impl DeltaTable {
     /// Reads the log again, and gives the durable mark. The fence must still be this runner's,
     /// and staged files must still fit the columns.
     async fn reload(&mut self) -> Result<Option<Mark>> {
-        let snapshot = self.log.refresh(&self.snapshot).await?;
-        if snapshot.version() == self.snapshot.version() {
-            return Ok(self.mark);
-        }
-        match self.adopt(snapshot).await? {
+        match self.look().await? {
             Standing::Owner(mark) => Ok(mark),
             Standing::Fenced { error, .. } => Err(error),
         }
+    }
+
+    /// Reads the log again.
+    async fn look(&mut self) -> Result<Standing> {
+        let snapshot = self.log.refresh(&self.snapshot).await?;
+        if snapshot.version() == self.snapshot.version() {
+            return Ok(Standing::Owner(self.mark));
+        }
+        self.adopt(snapshot).await
     }
 
     /// Goes on with a newer snapshot when this runner's fence is the newest in it.
@@ -94,6 +100,7 @@ impl DeltaTable {
         let fence = entries.get(&self.names.fence()).copied().unwrap_or(0);
         match fence.cmp(&self.fence) {
             Ordering::Equal => {}
+            Ordering::Greater if planted::is(Planted::FenceIgnored) => {}
             Ordering::Greater => {
                 let error = Error::new(ErrorKind::Fenced, "a newer runner attached")
                     .with("table", &self.name)
@@ -197,34 +204,38 @@ impl DeltaTable {
         for attempt in 0..=attempts {
             if attempt > 0 {
                 self.log.shared.pause(attempt).await;
-                let newest = self.log.refresh(&self.snapshot).await?;
-                let durable = if newest.version() == self.snapshot.version() {
-                    self.mark
-                } else {
-                    match self.adopt(newest).await? {
-                        Standing::Owner(durable) => durable,
-                        Standing::Fenced { error, mark: durable } => {
-                            // A put may have met its own twin before the newer fence.
-                            let reached = durable.map_or(0, |durable| durable.sequence);
-                            *named |= reached >= mark.sequence;
-                            return Err(error);
-                        }
+                let durable = match self.look().await? {
+                    Standing::Owner(durable) => durable,
+                    Standing::Fenced { error, mark: durable } => {
+                        // A put may have met its own twin before the newer fence.
+                        let reached = durable.map_or(0, |durable| durable.sequence);
+                        *named |= reached >= mark.sequence;
+                        return Err(error);
                     }
                 };
-                if durable == Some(mark) {
+                let failed = planted::is(Planted::LostReplyTakenAsFailure) && doubt.is_some();
+                let blind = failed || planted::is(Planted::FenceIgnored);
+                if durable == Some(mark) && !blind {
                     // Under this fence nobody else wrote it: it was an attempt in doubt.
                     return Ok(());
                 }
-                if durable != self.mark {
+                if durable != self.mark && !blind {
                     return Err(self.moved());
                 }
             }
             if attempt == attempts {
                 break;
             }
+            let add = files.to_vec();
+            #[cfg(feature = "planted-bugs")]
+            let add = if planted::is(Planted::LostReplyTakenAsFailure) && doubt.is_some() {
+                crate::planted::written_anew(&self.log, add).await?
+            } else {
+                add
+            };
             let change = Change {
                 operation: "WRITE",
-                add: files.to_vec(),
+                add,
                 entries: entries.clone(),
                 user_metadata: Some(text.to_owned()),
                 ..Change::default()
@@ -313,6 +324,8 @@ impl TableSink for DeltaTable {
     }
 
     async fn stage(&mut self, batch: TableBatch) -> Result<()> {
+        #[cfg(feature = "planted-bugs")]
+        let batch = crate::planted::staged(batch)?;
         let (name, layout) = (self.name.clone(), self.layout.clone());
         let sequence = next_sequence(self.mark.as_ref());
         let calls = self.log.shared.config.kernel_calls;
@@ -334,10 +347,17 @@ impl TableSink for DeltaTable {
             return Err(error);
         }
         let files = self.staging.take().await?;
+        #[cfg(feature = "planted-bugs")]
+        let files = self.inner.given_up.and(&self.name, files);
         let mut named = false;
+        #[cfg(feature = "planted-bugs")]
+        if planted::is(Planted::MarkBeforeRows) {
+            self.land(&[], mark, &text, &mut named).await?;
+        }
         if let Err(error) = self.land(&files, mark, &text, &mut named).await {
             let refused = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);
-            if refused && !named {
+            let surely = refused && !named;
+            if surely || planted::is(Planted::StagingRemovedInDoubt) {
                 // Every attempt met another commit, so none names the files.
                 self.staging.restore(files);
                 self.forget().await;
@@ -356,6 +376,10 @@ impl TableSink for DeltaTable {
     }
 
     async fn discard(&mut self) -> Result<()> {
+        #[cfg(feature = "planted-bugs")]
+        if planted::is(Planted::AbortedStagingVisible) {
+            self.inner.given_up.keep(&self.name, self.staging.take().await?);
+        }
         self.staging.discard().await
     }
 
@@ -363,8 +387,9 @@ impl TableSink for DeltaTable {
         let beyond = || Error::bug("verdict is beyond the durable mark").with("table", &self.name);
         let mark = self.mark.ok_or_else(beyond)?;
         let stored = self.verdict.and_then(|verdict| verdict.finalized_until);
-        if verdict.end.position > mark.end || verdict.finalized_until > stored.max(mark.commit_time)
-        {
+        let covered = verdict.end.position <= mark.end
+            && verdict.finalized_until <= stored.max(mark.commit_time);
+        if !covered && !planted::is(Planted::VerdictBeforeCommit) {
             return Err(beyond().with("position", verdict.end.position));
         }
         self.reload().await?;

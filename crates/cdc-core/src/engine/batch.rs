@@ -19,6 +19,7 @@ use crate::{
     error::{Error, Result},
     mark::Mark,
     plan::{self, Cut, Cutter, Piece, Plan},
+    planted::{self, Planted},
     port::{Bound, ChangeRequest, Event, Shutdown},
     position::{ClosedRange, Position},
     retention::{self, Readiness},
@@ -109,7 +110,7 @@ impl Engine {
             return Ok(true);
         };
         // A newer instance may hold changes of columns that the older one does not capture.
-        if self.relist(open).await? {
+        if !planted::is(Planted::ProgressWithoutListing) && self.relist(open).await? {
             return Ok(false);
         }
         let instances = open.instances.clone();
@@ -134,7 +135,8 @@ impl Engine {
     ) -> Result<Plan> {
         let nth = match self.settings.limits.commits_max {
             Some(count) if after < upper.stamp.position => {
-                self.source.nth_commit_after(after, count.get()).await?
+                let more = u64::from(planted::is(Planted::CommitLimitOffByOne));
+                self.source.nth_commit_after(after, count.get() + more).await?
             }
             _ => None,
         };
@@ -160,7 +162,19 @@ impl Engine {
 
     /// The low position of every piece's instance: one query.
     async fn lows(&self, pieces: &[Piece<'_>]) -> Result<Vec<Bound>> {
-        let names: Vec<_> = pieces.iter().map(|piece| piece.instance.name.clone()).collect();
+        let names: Vec<_> = pieces
+            .iter()
+            .map(|piece| {
+                if planted::is(Planted::GuardOnNewestInstance) {
+                    pieces.last().unwrap_or(piece)
+                } else if planted::is(Planted::GuardOnOldestInstance) {
+                    pieces.first().unwrap_or(piece)
+                } else {
+                    piece
+                }
+            })
+            .map(|piece| piece.instance.name.clone())
+            .collect();
         let lows = self.source.low(&names).await?;
         if lows.len() != names.len() {
             return Err(Error::bug("source gave another number of low positions"));
@@ -179,6 +193,11 @@ impl Engine {
         // Before the low position, which cleanup moves before it removes an entry.
         let observed = self.source.commit_time(mark.end).await?;
         let lows = self.lows(pieces).await?;
+        let observed = if planted::is(Planted::LineageReadAfterLow) {
+            self.source.commit_time(mark.end).await?
+        } else {
+            observed
+        };
         let mut last = None;
         for (piece, low) in pieces.iter().zip(lows) {
             let low = retention::guard_after(piece.instance, piece.range, low)?;
@@ -230,7 +249,10 @@ impl Engine {
         let TableSpec { name, source, mut columns, key } = open.spec.clone();
         columns.extend(added.iter().cloned());
         // The rules of a new table hold for late columns too.
-        open.spec = TableSpec::new(name, source, columns, key)?;
+        let spec = TableSpec::new(name, source, columns, key)?;
+        if !planted::is(Planted::LateColumnNotRead) {
+            open.spec = spec;
+        }
         open.sink.evolve(&added).await
     }
 
@@ -269,7 +291,7 @@ impl Engine {
             let request = ChangeRequest {
                 instance: piece.instance.name.clone(),
                 columns: schema::wanted(piece.instance, &open.spec.columns),
-                range: piece.range,
+                range: asked(piece.range),
                 time_before: facts
                     .counts
                     .last
@@ -280,13 +302,21 @@ impl Engine {
             loop {
                 let asked = self.clock.elapsed();
                 let next = stream.next().map(Option::transpose);
-                let Some(records) = unless_stopped(shutdown, next).await? else {
+                let next = unless_stopped(shutdown, next).await;
+                if next.is_err() && planted::is(Planted::ReadErrorTakenAsEnd) {
+                    break;
+                }
+                let Some(records) = next? else {
                     break;
                 };
                 facts.read_seconds += self.clock.elapsed().saturating_sub(asked).as_secs_f64();
                 let bytes = records.get_array_memory_size() as u64;
                 let cut = cutter.next(ChangeColumns::of(&records)?.commits, bytes)?;
                 let (records, bytes) = match cut {
+                    Cut::Take if planted::is(Planted::UpdatePairCut) => {
+                        let rows = records.num_rows().min(self.settings.batch_rows.get());
+                        (records.slice(0, rows), bytes)
+                    }
                     Cut::Take => (records, bytes),
                     Cut::Stop(rows) => {
                         let share = bytes * rows as u64 / (records.num_rows().max(1) as u64);
@@ -314,10 +344,14 @@ impl Engine {
     /// The stamp of a range's end: the bound's, the last row's, or asked of the source.
     async fn stamp(&self, range: ClosedRange, upper: Upper, facts: &BatchFacts) -> Result<Stamp> {
         let position = range.to();
-        if position == upper.stamp.position {
+        if position == upper.stamp.position && !planted::is(Planted::IdleEndDropped) {
             return Ok(upper.stamp);
         }
-        if let Some(last) = facts.counts.last.filter(|last| last.position == position) {
+        if let Some(last) = facts
+            .counts
+            .last
+            .filter(|last| last.position == position || planted::is(Planted::IdleEndDropped))
+        {
             return Ok(last);
         }
         Ok(Stamp { position, commit_time: self.source.commit_time(position).await? })
@@ -332,17 +366,14 @@ impl Engine {
         events: Vec<BatchEvent>,
         begun: Duration,
     ) -> Result<()> {
+        if planted::is(Planted::VerdictBeforeCommit) {
+            self.publish(table, end).await?;
+        }
         let Some(open) = table.open.as_mut() else {
             return Ok(());
         };
         let now = self.clock.now();
-        let mark = Mark {
-            sequence: open.mark.sequence.saturating_add(1),
-            end: end.position,
-            // Times never go back in log order, whatever a later reading says.
-            commit_time: end.commit_time.max(open.mark.commit_time),
-            generation: open.mark.generation,
-        };
+        let mark = next_mark(&open.mark, end, &facts);
         let took = self.clock.elapsed().saturating_sub(begun);
         facts.duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
         facts.capture_lag_seconds =
@@ -355,7 +386,13 @@ impl Engine {
         table.batches += u64::from(facts.counts.rows > 0);
         let name = table.name();
         self.observer.on(&Event::Committed { table: name, mark: &mark, facts: &facts });
-        self.publish(table).await
+        if planted::is(Planted::VerdictFromLastRow) {
+            return match facts.counts.last {
+                Some(last) => self.publish(table, last).await,
+                None => Ok(()),
+            };
+        }
+        self.publish(table, Stamp { position: mark.end, commit_time: mark.commit_time }).await
     }
 
     async fn give_up(&self, name: &str, open: &mut Open, error: Error) -> Error {
@@ -366,6 +403,30 @@ impl Engine {
         self.observer.on(&Event::Discarded { table: name });
         error
     }
+}
+
+/// The mark after `mark` of a batch that ends at `end`.
+fn next_mark(mark: &Mark, end: Stamp, facts: &BatchFacts) -> Mark {
+    let reused = planted::is(Planted::SequenceReused) && facts.counts.rows == 0;
+    Mark {
+        sequence: mark.sequence.saturating_add(u64::from(!reused)),
+        end: end.position,
+        // Times never go back in log order, whatever a later reading says.
+        commit_time: if planted::is(Planted::MarkTimeGoesBack) {
+            end.commit_time
+        } else {
+            end.commit_time.max(mark.commit_time)
+        },
+        generation: mark.generation,
+    }
+}
+
+/// What is asked of the source for a piece: all of it.
+fn asked(range: ClosedRange) -> ClosedRange {
+    if planted::is(Planted::UpperBoundExclusive) {
+        return ClosedRange::new(range.from(), range.to().decrement()).unwrap_or(range);
+    }
+    range
 }
 
 /// What a wait for rows comes to; a stop that is asked for ends it.

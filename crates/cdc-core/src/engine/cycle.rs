@@ -18,6 +18,7 @@ use crate::{
     batch::Stamp,
     error::{Error, ErrorKind, Result},
     plan,
+    planted::{self, Planted},
     port::{Bound, Event, Shutdown},
     position::{ClosedRange, Position},
     table::InstanceName,
@@ -316,7 +317,15 @@ impl Engine {
         once: bool,
         shutdown: &Shutdown,
     ) -> Result<bool> {
+        let upper = if planted::is(Planted::TwoUpperBounds) {
+            self.asked_anew(upper).await?
+        } else {
+            upper
+        };
         if !has_changes {
+            if planted::is(Planted::IdleEndDropped) {
+                return Ok(false);
+            }
             if !once && !self.progress_is_due(table) {
                 return Ok(false);
             }
@@ -327,6 +336,15 @@ impl Engine {
         let step = self.advance(table, upper, shutdown).await?;
         table.waiting = step == Step::Waiting;
         Ok(step == Step::Advanced)
+    }
+
+    /// The newest position at this moment, for [`Planted::TwoUpperBounds`] only.
+    async fn asked_anew(&self, upper: Upper) -> Result<Upper> {
+        let Bound::At(position) = self.source.high().await? else {
+            return Ok(upper);
+        };
+        let commit_time = self.source.commit_time(position).await?;
+        Ok(Upper { stamp: Stamp { position, commit_time } })
     }
 
     fn progress_is_due(&self, table: &Table) -> bool {

@@ -153,7 +153,7 @@ impl Engine {
         table.marked_at = Some(self.clock.now());
         table.open = Some(Open { spec, instances, sink, mark, quiet_until: mark.end });
         table.waiting = false;
-        self.publish(table).await
+        self.publish(table, Stamp { position: mark.end, commit_time: mark.commit_time }).await
     }
 
     async fn first_mark(&self, sink: &mut dyn TableSink, start: Stamp) -> Result<Mark> {
@@ -275,15 +275,15 @@ impl Engine {
         }
     }
 
-    /// Publishes the verdict that the table's mark allows, when it says more than the stored one.
-    pub(super) async fn publish(&self, table: &mut Table) -> Result<()> {
+    /// Publishes the verdict that the end of the table's mark allows, when it says more than the
+    /// stored one.
+    pub(super) async fn publish(&self, table: &mut Table, end: Stamp) -> Result<()> {
         if !self.sink.capabilities().stores_verdict {
             return Ok(());
         }
         let Some(open) = table.open.as_mut() else {
             return Ok(());
         };
-        let end = Stamp { position: open.mark.end, commit_time: open.mark.commit_time };
         let before = table.state.verdict;
         let verdict = verdict::advance(before, end, self.settings.granularity, Hold::Free);
         if before.is_some_and(|before| before.finalized_until == verdict.finalized_until) {

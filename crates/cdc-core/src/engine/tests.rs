@@ -524,3 +524,6 @@ fn durations_do_not_follow_a_clock_that_jumps() {
     assert!((1..100).contains(&facts.duration_ms), "{}", facts.duration_ms);
     assert!(facts.read_seconds > 0.0 && facts.read_seconds < 0.1, "{}", facts.read_seconds);
 }
+
+#[cfg(feature = "planted-bugs")]
+mod planted;

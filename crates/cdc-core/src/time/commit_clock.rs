@@ -4,6 +4,7 @@ use super::{
     ServerTime, ServerZone, Timestamp,
     transition::{DAY, OFFSET_LIMIT, Quiet, Stretches},
 };
+use crate::planted::{self, Planted};
 
 /// How far two rows of the mapping may be out of order before the reading counts as put back: one
 /// minute, in microseconds.
@@ -138,7 +139,11 @@ impl CommitClock {
                 )
             });
         self.quiet = around.quiet_around(local);
-        let moment = if around.candidates(local).next().is_some() {
+        let moment = if planted::is(Planted::RepeatedHourReadLate)
+            && let Some(latest) = around.candidates(local).last()
+        {
+            self.settle(std::iter::once(latest))
+        } else if around.candidates(local).next().is_some() {
             self.settle(around.candidates(local))
         } else {
             self.doubts.in_gap = self.doubts.in_gap.saturating_add(1);

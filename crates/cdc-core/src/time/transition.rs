@@ -5,6 +5,7 @@
 //! differ.
 
 use super::zone::ServerZone;
+use crate::planted::{self, Planted};
 
 pub(super) const SECOND: i64 = 1_000_000;
 pub(super) const DAY: i64 = 86_400 * SECOND;
@@ -83,7 +84,10 @@ impl Stretches {
             .iter()
             .zip(self.list.iter().skip(1))
             .filter(|(before, after)| before.last() < local && local < after.first())
-            .map(|(_, after)| local.saturating_sub(after.offset))
+            .map(|(before, after)| {
+                let forward = planted::is(Planted::SpringGapRoundedForward);
+                local.saturating_sub(if forward { before.offset } else { after.offset })
+            })
             .min()
     }
 

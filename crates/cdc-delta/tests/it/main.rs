@@ -19,6 +19,8 @@ mod crash;
 mod interleave;
 mod layout;
 mod others;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod protocol;
 mod refusal;
 mod store;

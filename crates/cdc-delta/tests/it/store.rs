@@ -1,4 +1,4 @@
-//! A store that counts its requests and fails one of them.
+//! A store that counts its requests and fails some of them.
 
 use std::{
     fmt,
@@ -38,7 +38,7 @@ struct State {
     effects: Vec<u64>,
     /// The numbers of the requests of uploads in parts.
     parts: Vec<u64>,
-    fault: Option<(u64, Fault)>,
+    faults: Vec<(u64, Fault)>,
     dead: bool,
 }
 
@@ -61,7 +61,7 @@ impl Watched {
     }
 
     pub(crate) fn fail_at(&self, request: u64, fault: Fault) {
-        self.state.lock().unwrap().fault = Some((request, fault));
+        self.state.lock().unwrap().faults.push((request, fault));
     }
 
     pub(crate) fn requests(&self) -> u64 {
@@ -106,7 +106,7 @@ impl Watched {
     /// The next request is sent twice.
     fn comes_twice(&self) -> bool {
         let state = self.state.lock().unwrap();
-        !state.dead && state.fault == Some((state.requests + 1, Fault::Twice))
+        !state.dead && state.faults.contains(&(state.requests + 1, Fault::Twice))
     }
 
     fn turn(&self) -> Turn {
@@ -115,8 +115,9 @@ impl Watched {
             return Turn::Fail;
         }
         state.requests += 1;
-        match state.fault {
-            Some((at, fault)) if at == state.requests => {
+        let now = state.requests;
+        match state.faults.iter().copied().find(|(at, _)| *at == now) {
+            Some((_, fault)) => {
                 state.dead = matches!(fault, Fault::DeadBefore | Fault::DeadAfter);
                 match fault {
                     Fault::Lost | Fault::DeadBefore => Turn::Fail,
@@ -124,7 +125,7 @@ impl Watched {
                     Fault::Twice => Turn::Answer,
                 }
             }
-            _ => Turn::Answer,
+            None => Turn::Answer,
         }
     }
 
