@@ -13,6 +13,7 @@ use delta_kernel::{
     expressions::{Expression, Predicate, Scalar, column_expr},
     snapshot::SnapshotRef,
 };
+use object_store::path::Path;
 
 use crate::{
     facts::{Cell, table_rows},
@@ -155,6 +156,8 @@ pub(crate) async fn store(
         return Err(Error::bug("control is not open"));
     };
     let mut doubt = None;
+    let mut taken = None;
+    ledger.confirm(head).await?;
     let attempts = log.shared.config.commit_attempts_max;
     for attempt in 0..=attempts {
         if attempt > 0 {
@@ -169,22 +172,28 @@ pub(crate) async fn store(
         {
             return Ok(old.verdict);
         }
+        // The commit that took the version was not its twin, or the verdict would be there.
+        if let Some(path) = taken.take() {
+            ledger.remove(&path).await;
+        }
         if attempt == attempts {
             break;
         }
-        match replace(ledger, head, names, (table, sequence), held, merged).await? {
+        let (outcome, path) = replace(ledger, head, names, (table, sequence), held, merged).await?;
+        match outcome {
             Outcome::Landed(snapshot) => {
                 head.snapshot = log.checkpoint(snapshot).await;
                 return Ok(merged);
             }
-            Outcome::Taken => {}
+            Outcome::Taken => taken = Some(path),
             Outcome::Unknown(error) => doubt = Some(error),
         }
     }
     Err(doubt.unwrap_or_else(|| crowded(log)))
 }
 
-/// Puts the row in the place of the old one, and every other row of its file beside it.
+/// Puts the row in the place of the old one, and every other row of its file beside it. Gives the
+/// new file's path with the outcome.
 async fn replace(
     ledger: &Ledger,
     head: &Head,
@@ -192,7 +201,7 @@ async fn replace(
     (table, sequence): (&str, i64),
     held: Held,
     verdict: Verdict,
-) -> Result<Outcome> {
+) -> Result<(Outcome, Path)> {
     let log = &ledger.log;
     let rows = rows(&head.layout, &held.rows, table, &verdict, log.shared.clock.now())?;
     let file = log.small_file(&head.layout, rows).await?;
@@ -207,11 +216,7 @@ async fn replace(
         ],
         ..Change::default()
     };
-    let outcome = log.commit(&head.snapshot, change).await?;
-    if matches!(outcome, Outcome::Taken) {
-        ledger.remove(&path).await;
-    }
-    Ok(outcome)
+    Ok((log.commit(&head.snapshot, change).await?, path))
 }
 
 fn rows(

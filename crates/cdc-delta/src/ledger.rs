@@ -95,6 +95,16 @@ impl Ledger {
         Ok(Head { snapshot, layout, seen: BTreeMap::new() })
     }
 
+    /// Moves the head to the newest snapshot when its own version is no longer in the log. A
+    /// cleanup behind somebody's newer checkpoint leaves a gap, where a commit would meet nobody
+    /// and nobody would read it.
+    pub(crate) async fn confirm(&self, head: &mut Head) -> Result<()> {
+        if !self.log.has(&head.snapshot).await? {
+            *head = self.open().await?;
+        }
+        Ok(())
+    }
+
     /// Moves the head to the newest snapshot.
     pub(crate) async fn refresh(&self, head: &mut Head) -> Result<()> {
         head.snapshot = self.log.refresh(&head.snapshot).await?;
@@ -126,6 +136,8 @@ impl Ledger {
             return Ok(());
         };
         let mut doubt = None;
+        let mut taken = None;
+        self.confirm(head).await?;
         for attempt in 0..=self.log.shared.config.commit_attempts_max {
             if attempt > 0 {
                 self.log.shared.pause(attempt).await;
@@ -133,6 +145,10 @@ impl Ledger {
             }
             if self.entry(head, id).await? >= Some(number) {
                 return Ok(());
+            }
+            // The commit that took the version was not its twin, or the entry would be there.
+            if let Some(path) = taken.take() {
+                self.remove(&path).await;
             }
             if attempt == self.log.shared.config.commit_attempts_max {
                 break;
@@ -152,7 +168,7 @@ impl Ledger {
                     head.seen.insert(id.to_owned(), number);
                     return Ok(());
                 }
-                Outcome::Taken => self.remove(&path).await,
+                Outcome::Taken => taken = Some(path),
                 Outcome::Unknown(error) => doubt = Some(error),
             }
         }

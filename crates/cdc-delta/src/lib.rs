@@ -9,16 +9,23 @@
 //! # Why a stale runner cannot commit
 //! A runner takes a table by raising the fence number in the bronze log, and remembers it. Every
 //! commit is written by put-if-absent at the version after a snapshot in which the runner saw its
-//! own fence number. A newer runner's fence is a commit too. If it came first, the version is
-//! taken, the put fails, the snapshot is read again and shows the newer number: fenced. If it
-//! comes later, the newer runner's put fails, it reads again and sees this runner's commit. So the
-//! versions order all commits, and none of an older runner stands above a newer fence.
+//! own fence number as the newest. A newer runner's fence is a commit too. If it came first, the
+//! version is taken, the put fails, the snapshot is read again and shows the newer number: fenced.
+//! If it comes later, the newer runner's put fails, it reads again and sees this runner's commit.
+//! So the versions order all commits, and none of an older runner stands above a newer fence.
+//!
+//! A cleanup behind a checkpoint makes taken versions free again. So the file of the version
+//! below is looked for before a put, and the newest snapshot is read when it is gone.
 //!
 //! # Why a lost reply is safe
 //! Rows and mark are one file of the log. After a put whose reply was lost the snapshot is read
 //! again under the same fence: the mark is either there, then the commit happened, or it is not,
 //! and the same version is tried again; a put that is still on its way then meets its own twin and
-//! one of the two fails. Files that such a put may name are never deleted.
+//! one of the two fails. A store's client that sends a put again by itself makes such a twin too,
+//! so a version that is taken may be taken by the own commit. Files are deleted only when the log
+//! shows that none of their puts happened and none can happen any more.
+//!
+//! `docs/reference/protocol.md` has the steps, and how they are checked.
 
 mod align;
 mod bronze;

@@ -89,7 +89,8 @@ pub(crate) struct Birth {
 pub(crate) enum Outcome {
     /// It is in the log. The snapshot is the one it made.
     Landed(SnapshotRef),
-    /// Somebody else's commit has its version. It did not happen.
+    /// A commit has its version: somebody else's, or its own twin, when the store's client sent
+    /// the put again by itself after an answer that was lost.
     Taken,
     /// It may have happened or may still happen.
     Unknown(Error),
@@ -143,6 +144,15 @@ impl Log {
     pub(crate) async fn open(&self) -> Result<SnapshotRef> {
         let url = self.place.url.clone();
         self.run(move |engine| Snapshot::builder_for(url).build(engine.as_ref())).await
+    }
+
+    /// The snapshot of a version that a commit made. Commits may stand above it already.
+    async fn open_at(&self, made: &SnapshotRef) -> Result<SnapshotRef> {
+        let (url, version) = (self.place.url.clone(), made.version());
+        self.run(move |engine| {
+            Snapshot::builder_for(url).at_version(version).build(engine.as_ref())
+        })
+        .await
     }
 
     /// The newest snapshot, starting from an older one.
@@ -260,7 +270,7 @@ impl Log {
             // The kernel's own refusal when somebody created the table meanwhile.
             Err(_) if self.place.content().await? == Content::Table => Ok(Outcome::Taken),
             // The kernel did not see the comment, and would drop it with the next column.
-            Ok(Outcome::Landed(_)) => Ok(Outcome::Landed(self.open().await?)),
+            Ok(Outcome::Landed(made)) => Ok(Outcome::Landed(self.open_at(&made).await?)),
             other => other,
         }
     }
@@ -297,7 +307,9 @@ impl Log {
             let outcome = self.outcome(result)?;
             return match outcome {
                 // The kernel did not see the properties that the file holds.
-                Outcome::Landed(_) if rewrites => Ok(Outcome::Landed(self.open().await?)),
+                Outcome::Landed(made) if rewrites => {
+                    Ok(Outcome::Landed(self.open_at(&made).await?))
+                }
                 other => Ok(other),
             };
         }
@@ -307,7 +319,7 @@ impl Log {
             .run(move |engine| alter(snapshot, change, frame, engine.as_ref()))
             .await?;
         match self.outcome(result)? {
-            Outcome::Landed(_) => Ok(Outcome::Landed(self.open().await?)),
+            Outcome::Landed(made) => Ok(Outcome::Landed(self.open_at(&made).await?)),
             other => Ok(other),
         }
     }

@@ -92,7 +92,7 @@ impl Place {
         if found(first(self.path.clone()).await)?.is_none() {
             return Ok(Content::Nothing);
         }
-        // Somebody may have created the table between the two looks.
+        // What is there may be the log itself, when somebody created the table in between.
         Ok(match found(first(log).await)? {
             Some(_) => Content::Table,
             None => Content::Files,

@@ -41,6 +41,14 @@ pub(crate) struct DeltaTable {
     mapped: bool,
 }
 
+/// Where a runner stands in a snapshot of its table.
+enum Standing {
+    /// Its fence is the newest. With the durable mark.
+    Owner(Option<Mark>),
+    /// A newer runner attached. With the mark that is durable there.
+    Fenced { error: Error, mark: Option<Mark> },
+}
+
 impl DeltaTable {
     pub(crate) async fn new(
         inner: Arc<Inner>,
@@ -70,20 +78,35 @@ impl DeltaTable {
     /// Reads the log again, and gives the durable mark. The fence must still be this runner's,
     /// and staged files must still fit the columns.
     async fn reload(&mut self) -> Result<Option<Mark>> {
+        match self.look().await? {
+            Standing::Owner(mark) => Ok(mark),
+            Standing::Fenced { error, .. } => Err(error),
+        }
+    }
+
+    /// Reads the log again.
+    async fn look(&mut self) -> Result<Standing> {
         let snapshot = self.log.refresh(&self.snapshot).await?;
         if snapshot.version() == self.snapshot.version() {
-            return Ok(self.mark);
+            return Ok(Standing::Owner(self.mark));
         }
+        self.adopt(snapshot).await
+    }
+
+    /// Goes on with a newer snapshot when this runner's fence is the newest in it.
+    async fn adopt(&mut self, snapshot: SnapshotRef) -> Result<Standing> {
         let entries = bronze::entries(&self.log, &snapshot, &self.names).await?;
+        let mark = self.names.mark(&entries)?;
         let fence = entries.get(&self.names.fence()).copied().unwrap_or(0);
         match fence.cmp(&self.fence) {
             Ordering::Equal => {}
             Ordering::Greater if planted::is(Planted::FenceIgnored) => {}
             Ordering::Greater => {
-                return Err(Error::new(ErrorKind::Fenced, "a newer runner attached")
+                let error = Error::new(ErrorKind::Fenced, "a newer runner attached")
                     .with("table", &self.name)
                     .with("own_number", self.fence)
-                    .with("newest_number", fence));
+                    .with("newest_number", fence);
+                return Ok(Standing::Fenced { error, mark });
             }
             Ordering::Less => return Err(self.moved()),
         }
@@ -99,21 +122,28 @@ impl DeltaTable {
         }
         self.snapshot = snapshot;
         self.layout = layout;
-        self.names.mark(&entries)
+        Ok(Standing::Owner(mark))
     }
 
-    /// Fails when the versions that the next one stands on are gone: the put of the next one would
-    /// not notice a table that was deleted or rewound meanwhile.
+    /// Makes sure that the versions which the next one stands on are there: the put of the next
+    /// one would not notice a table that was deleted or rewound meanwhile, nor a cleanup behind
+    /// somebody's newer checkpoint. After a cleanup the put would fill a gap that nobody reads.
     async fn confirm(&mut self) -> Result<()> {
         if self.log.has(&self.snapshot).await? {
             return Ok(());
         }
-        // A cleanup behind somebody's newer checkpoint takes old versions too.
-        match self.log.open().await {
-            Ok(newest) if newest.version() >= self.snapshot.version() => Ok(()),
-            Ok(_) => Err(self.moved()),
-            Err(error) if error.kind().retry() == Retry::Stop => Err(self.moved().caused_by(error)),
-            Err(error) => Err(error),
+        let newest = match self.log.open().await {
+            Ok(newest) if newest.version() >= self.snapshot.version() => newest,
+            Ok(_) => return Err(self.moved()),
+            Err(error) if error.kind().retry() == Retry::Stop => {
+                return Err(self.moved().caused_by(error));
+            }
+            Err(error) => return Err(error),
+        };
+        match self.adopt(newest).await? {
+            Standing::Owner(mark) if mark == self.mark => Ok(()),
+            Standing::Owner(_) => Err(self.moved()),
+            Standing::Fenced { error, .. } => Err(error),
         }
     }
 
@@ -157,23 +187,32 @@ impl DeltaTable {
         Ok(Committed::Now)
     }
 
-    /// Puts files and mark into the log. `doubt` holds the error of an attempt that may have
-    /// happened or may still happen.
+    /// Puts files and mark into the log. `named` is true after a failure when the log may name the
+    /// files, or may do so later.
     async fn land(
         &mut self,
         files: &[DataFile],
         mark: Mark,
         text: &str,
-        doubt: &mut Option<Error>,
+        named: &mut bool,
     ) -> Result<()> {
         let mut entries = self.names.entries(&mark)?;
         // With the fence, so that one commit tells everything of the table.
         entries.extend(self.names.owner(self.fence, self.log.shared.runner));
         let attempts = self.log.shared.config.commit_attempts_max;
+        let mut doubt = None;
         for attempt in 0..=attempts {
             if attempt > 0 {
                 self.log.shared.pause(attempt).await;
-                let durable = self.reload().await?;
+                let durable = match self.look().await? {
+                    Standing::Owner(durable) => durable,
+                    Standing::Fenced { error, mark: durable } => {
+                        // A put may have met its own twin before the newer fence.
+                        let reached = durable.map_or(0, |durable| durable.sequence);
+                        *named |= reached >= mark.sequence;
+                        return Err(error);
+                    }
+                };
                 let failed = planted::is(Planted::LostReplyTakenAsFailure) && doubt.is_some();
                 let blind = failed || planted::is(Planted::FenceIgnored);
                 if durable == Some(mark) && !blind {
@@ -207,10 +246,13 @@ impl DeltaTable {
                     return Ok(());
                 }
                 Outcome::Taken => {}
-                Outcome::Unknown(error) => *doubt = Some(error),
+                Outcome::Unknown(error) => {
+                    *named = true;
+                    doubt = Some(error);
+                }
             }
         }
-        Err(doubt.take().unwrap_or_else(|| crowded(&self.log)))
+        Err(doubt.unwrap_or_else(|| crowded(&self.log)))
     }
 
     /// The fields to add for the columns that the table lacks.
@@ -255,6 +297,10 @@ impl TableSink for DeltaTable {
                 break;
             }
             self.confirm().await?;
+            let fields = self.new_fields(columns)?;
+            if fields.is_empty() {
+                return Ok(());
+            }
             // A file has one set of columns.
             self.staging.roll().await?;
             let change = Change {
@@ -303,14 +349,14 @@ impl TableSink for DeltaTable {
         let files = self.staging.take().await?;
         #[cfg(feature = "planted-bugs")]
         let files = self.inner.given_up.and(&self.name, files);
-        let mut doubt = None;
+        let mut named = false;
         #[cfg(feature = "planted-bugs")]
         if planted::is(Planted::MarkBeforeRows) {
-            self.land(&[], mark, &text, &mut doubt).await?;
+            self.land(&[], mark, &text, &mut named).await?;
         }
-        if let Err(error) = self.land(&files, mark, &text, &mut doubt).await {
+        if let Err(error) = self.land(&files, mark, &text, &mut named).await {
             let refused = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);
-            let surely = doubt.is_none() && refused;
+            let surely = refused && !named;
             if surely || planted::is(Planted::StagingRemovedInDoubt) {
                 // Every attempt met another commit, so none names the files.
                 self.staging.restore(files);

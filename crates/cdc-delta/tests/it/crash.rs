@@ -126,7 +126,7 @@ fn at_every_request(fault: Fault) {
     let [whole, in_parts] = PARTS.map(without_a_fault);
     // Losing the answer to a read is no other than the read failing.
     let requests = match fault {
-        Fault::ReplyLost | Fault::DeadAfter => whole.effects(),
+        Fault::ReplyLost | Fault::DeadAfter | Fault::Twice => whole.effects(),
         Fault::Lost | Fault::DeadBefore => (1..=whole.requests()).collect(),
     };
     assert!(requests.len() > 15);
@@ -161,4 +161,9 @@ fn a_crash_before_any_request_loses_and_doubles_nothing() {
 #[test]
 fn a_crash_after_any_request_loses_and_doubles_nothing() {
     at_every_request(Fault::DeadAfter);
+}
+
+#[test]
+fn a_put_that_meets_its_own_twin_anywhere_loses_and_doubles_nothing() {
+    at_every_request(Fault::Twice);
 }

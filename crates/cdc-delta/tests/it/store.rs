@@ -24,6 +24,9 @@ pub(crate) enum Fault {
     DeadBefore,
     /// It happens, then the process is dead.
     DeadAfter,
+    /// It happens, the answer is lost on its way to the store's client, and the client sends it
+    /// once more by itself: what comes back is the answer to the second one.
+    Twice,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +85,6 @@ impl Watched {
         self.state.lock().unwrap().effects.clone()
     }
 
-    /// The next request changes something.
     /// The numbers of the requests that begin, feed or end an upload in parts.
     pub(crate) fn parts(&self) -> Vec<u64> {
         self.state.lock().unwrap().parts.clone()
@@ -94,10 +96,17 @@ impl Watched {
         state.parts.push(next);
     }
 
+    /// The next request changes something.
     fn effect(&self) {
         let mut state = self.state.lock().unwrap();
         let next = state.requests + 1;
         state.effects.push(next);
+    }
+
+    /// The next request is sent twice.
+    fn comes_twice(&self) -> bool {
+        let state = self.state.lock().unwrap();
+        !state.dead && state.faults.contains(&(state.requests + 1, Fault::Twice))
     }
 
     fn turn(&self) -> Turn {
@@ -113,6 +122,7 @@ impl Watched {
                 match fault {
                     Fault::Lost | Fault::DeadBefore => Turn::Fail,
                     Fault::ReplyLost | Fault::DeadAfter => Turn::DoAndFail,
+                    Fault::Twice => Turn::Answer,
                 }
             }
             None => Turn::Answer,
@@ -190,6 +200,10 @@ impl ObjectStore for Watched {
     ) -> Result<PutResult> {
         self.count(payload.content_length());
         self.effect();
+        if self.comes_twice() {
+            let first = self.inner.put_opts(at, payload.clone(), opts.clone()).await;
+            drop(first);
+        }
         self.watch(self.inner.put_opts(at, payload, opts)).await
     }
 
