@@ -1,5 +1,6 @@
 //! The project's tasks: the rules of the source tree ([`tidy`]), the steps of the test command
-//! ([`steps`]), and the comparison of written tables with independent readers ([`readers`]).
+//! ([`steps`]), the comparison of written tables with independent readers ([`readers`]), and the
+//! fuzz targets ([`fuzz`]).
 //!
 //! It is a library so that tests can hand each rule a tree with a planted violation.
 
@@ -7,6 +8,7 @@
 
 pub mod failure;
 pub mod finding;
+pub mod fuzz;
 pub mod readers;
 pub mod require;
 pub mod simulation;

@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    Result, readers,
+    Result, fuzz, readers,
     require::{self, Required},
     simulation, steps, tidy,
     workspace::Workspace,
@@ -44,6 +44,23 @@ enum Task {
     },
     /// Compare written tables row for row in Delta readers other than the one that wrote them.
     Readers(ReadersArguments),
+    /// Run the fuzz targets one after the other. Needs a nightly toolchain and cargo-fuzz.
+    Fuzz(FuzzArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct FuzzArguments {
+    /// The targets to run; all when there is none.
+    #[arg(value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Minutes for each target.
+    #[arg(long, value_name = "M", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// The sanitizer to build with, as cargo-fuzz names it. The project has no unsafe code; the
+    /// libraries below it have.
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    sanitizer: String,
 }
 
 #[derive(Debug, clap::Args)]
@@ -76,6 +93,14 @@ fn run(task: &Task) -> Result<()> {
         Task::Tidy { tree: Some(root) } => steps::report(&tidy::check(&xtask::Tree::walked(root)?)),
         Task::Tidy { tree: None } => steps::tidy(&Workspace::find()?),
         Task::Sim { arguments } => simulation::run(&Workspace::find()?, arguments),
+        Task::Fuzz(arguments) => {
+            let request = fuzz::Request {
+                targets: arguments.targets.clone(),
+                minutes: arguments.minutes,
+                sanitizer: arguments.sanitizer.clone(),
+            };
+            fuzz::run(&Workspace::find()?, &request)
+        }
         Task::Readers(arguments) => {
             let request = readers::Request {
                 install: arguments.install,

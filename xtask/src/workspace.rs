@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -58,14 +59,29 @@ impl Workspace {
     /// A cargo command at the root, with the environment of a cargo started by hand.
     #[must_use]
     pub fn cargo(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut command = self.started_by_hand(env::var_os("CARGO").unwrap_or("cargo".into()));
+        command.args(arguments).env("CARGO_TARGET_DIR", &self.target);
+        command
+    }
+
+    /// The cargo of the nightly toolchain at the root. It has no build directory yet.
+    #[must_use]
+    pub fn nightly(&self) -> Command {
+        // Only rustup's own cargo takes a toolchain; the one behind CARGO belongs to one already.
+        let mut command = self.started_by_hand("cargo".into());
+        command.arg("+nightly").env_remove("CARGO");
+        command
+    }
+
+    fn started_by_hand(&self, program: OsString) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in env::vars_os() {
             let name = name.to_string_lossy().into_owned();
             if SET_BY_CARGO.iter().any(|set| name.starts_with(set)) {
                 command.env_remove(name);
             }
         }
-        command.args(arguments).current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        command.current_dir(&self.root);
         command
     }
 }

@@ -1,11 +1,11 @@
 //! The configuration file: TOML, every problem reported at once with its path and a suggestion.
 
 mod problem;
-mod quantity;
+pub(crate) mod quantity;
 mod secret;
 mod section;
 mod source;
-mod table_ref;
+pub(crate) mod table_ref;
 mod target;
 
 use std::{
@@ -71,7 +71,11 @@ impl Config {
             .map_err(|list| Refusal::Wrong(Problems { file: file.to_owned(), list }))
     }
 
-    fn parse(text: &str, base: &Path, environment: Environment<'_>) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn parse(
+        text: &str,
+        base: &Path,
+        environment: Environment<'_>,
+    ) -> Result<Self, Vec<Problem>> {
         let problems = Collector::default();
         let mut table = match text.parse::<toml::Table>() {
             Ok(table) => table,

@@ -7,6 +7,9 @@ pub mod clock;
 mod config;
 mod demo;
 pub mod exit;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod logging;
 mod metrics;
 mod parts;

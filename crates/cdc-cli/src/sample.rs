@@ -1,7 +1,7 @@
 //! A simulated SQL Server with real rows: a year of flights from New York, the planes, airports
 //! and airlines behind them, and a history of transactions that follows the flights' own dates.
 
-mod csv_file;
+pub(crate) mod csv_file;
 mod history;
 mod table;
 

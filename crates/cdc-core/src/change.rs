@@ -175,7 +175,8 @@ impl<'a> ChangeColumns<'a> {
     /// The leading fields of `batch`.
     ///
     /// # Errors
-    /// [`ErrorKind::Bug`] when the batch does not begin with the fields of [`change_schema`].
+    /// [`ErrorKind::Bug`] when the batch does not begin with the fields of [`change_schema`], or a
+    /// row has no commit or no operation.
     pub fn of(batch: &'a RecordBatch) -> Result<Self> {
         fn column<'a, A: Array + 'static>(
             batch: &'a RecordBatch,
@@ -192,13 +193,25 @@ impl<'a> ChangeColumns<'a> {
                 .and_then(|array| array.as_any().downcast_ref())
                 .ok_or_else(wrong)
         }
-        Ok(Self {
+        let columns = Self {
             commits: column(batch, 0, field::START_LSN)?,
             sequences: column(batch, 1, field::SEQVAL)?,
             operations: column(batch, 2, field::OPERATION)?,
             commands: column(batch, 3, field::COMMAND_ID)?,
             times: column(batch, 4, field::COMMIT_TS)?,
-        })
+        };
+        // What lies below a NULL is no value, and would be taken for one.
+        for (name, nulls) in [
+            (field::START_LSN, columns.commits.null_count()),
+            (field::OPERATION, columns.operations.null_count()),
+        ] {
+            if nulls != 0 {
+                return Err(Error::bug("change row lacks a leading field")
+                    .with("column", name)
+                    .with("rows", nulls));
+            }
+        }
+        Ok(columns)
     }
 
     /// Rows in the batch.
@@ -278,6 +291,34 @@ mod tests {
                 Some(order) => prop_assert_eq!(order, a.commit.cmp(&b.commit)),
                 None => prop_assert_eq!(a.commit, b.commit),
             }
+        }
+    }
+
+    #[test]
+    fn a_row_without_a_commit_or_an_operation_is_no_change_row() {
+        let schema = change_schema(1, &[]).expect("five fields");
+        let fields: Vec<_> = schema.fields().iter().map(|field| (**field).clone()).collect();
+        let loose: Vec<_> = fields.into_iter().map(|field| field.with_nullable(true)).collect();
+        let batch = |commit: Option<[u8; 1]>, operation: Option<i32>| {
+            let binary = |value: Option<[u8; 1]>| {
+                let values = std::iter::once(value);
+                FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, 1).expect("one byte")
+            };
+            let columns: Vec<arrow_array::ArrayRef> = vec![
+                Arc::new(binary(commit)),
+                Arc::new(binary(None)),
+                Arc::new(Int32Array::from(vec![operation])),
+                Arc::new(Int32Array::from(vec![None])),
+                Arc::new(TimestampMicrosecondArray::from(vec![None])),
+            ];
+            RecordBatch::try_new(Arc::new(Schema::new(loose.clone())), columns).expect("a batch")
+        };
+        assert!(ChangeColumns::of(&batch(Some([1]), Some(2))).is_ok());
+        for (lacking, name) in
+            [(batch(None, Some(2)), field::START_LSN), (batch(Some([1]), None), field::OPERATION)]
+        {
+            let error = ChangeColumns::of(&lacking).expect_err("lacks a field");
+            assert_eq!((error.kind(), error.context("column")), (ErrorKind::Bug, Some(name)));
         }
     }
 

@@ -1,6 +1,8 @@
 //! The columns a table's copy has: the union over its capture instances, and what may change in
 //! them.
 
+use std::collections::HashSet;
+
 use crate::{
     error::{Error, ErrorKind, Result},
     table::{CaptureInstance, Column},
@@ -12,10 +14,12 @@ use crate::{
 ///
 /// # Errors
 /// [`ErrorKind::SchemaChanged`] naming the column and both types when the newer type cannot take
-/// the older one's values.
+/// the older one's values; [`ErrorKind::Unsupported`] naming the column when an instance has
+/// another of its name.
 pub fn union(instances: &[CaptureInstance]) -> Result<Vec<Column>> {
     let mut columns: Vec<Column> = Vec::new();
     for instance in instances {
+        each_name_once(instance)?;
         for column in &instance.columns {
             match columns.iter_mut().find(|known| same_name(known, column)) {
                 None => columns.push(column.clone()),
@@ -34,8 +38,9 @@ pub fn union(instances: &[CaptureInstance]) -> Result<Vec<Column>> {
 ///
 /// # Errors
 /// [`ErrorKind::SchemaChanged`] naming the column and both types when a captured type no longer
-/// fits the copy's.
+/// fits the copy's; [`ErrorKind::Unsupported`] as for [`union`].
 pub fn missing(instance: &CaptureInstance, columns: &[Column]) -> Result<Vec<Column>> {
+    each_name_once(instance)?;
     let mut missing = Vec::new();
     for column in &instance.columns {
         match columns.iter().find(|known| same_name(known, column)) {
@@ -61,6 +66,22 @@ pub fn wanted(instance: &CaptureInstance, columns: &[Column]) -> Vec<Column> {
 
 fn same_name(a: &Column, b: &Column) -> bool {
     a.name == b.name || a.name.to_lowercase() == b.name.to_lowercase()
+}
+
+/// Two columns of one name would become one, and the values of the second be lost.
+fn each_name_once(instance: &CaptureInstance) -> Result<()> {
+    let mut seen = HashSet::new();
+    match instance.columns.iter().find(|column| !seen.insert(column.name.to_lowercase())) {
+        None => Ok(()),
+        Some(second) => Err(Error::new(
+            ErrorKind::Unsupported,
+            "two columns of a capture instance differ only in case",
+        )
+        .with("table", &instance.table)
+        .with("instance", &instance.name)
+        .with("column", &second.name)
+        .remedy("leave one of them out of the capture instance's column list")),
+    }
 }
 
 fn narrowed(instance: &CaptureInstance, column: &Column, known: &Column) -> Error {
@@ -108,6 +129,20 @@ mod tests {
             (error.context("captured"), error.context("copy")),
             (Some("int"), Some("bigint"))
         );
+    }
+
+    #[test]
+    fn two_columns_that_differ_only_in_case_never_become_one() {
+        let both = instance("both", &[("id", SqlType::Int), ("ID", SqlType::Int)]);
+        let copy = [Column::new("id", 1, SqlType::Int, true)];
+        for error in [
+            union(std::slice::from_ref(&both)).expect_err("two of a name"),
+            missing(&both, &copy).expect_err("two of a name"),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert_eq!(error.context("column"), Some("ID"));
+            assert_eq!(error.context("instance"), Some("both"));
+        }
     }
 
     #[test]

@@ -100,9 +100,8 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
                 let entries = entries(log, &snapshot, names).await?;
                 let mark = names.mark(&entries)?;
                 let fence = entries.get(&names.fence()).copied().unwrap_or(0);
-                let fence = fence
-                    .checked_add(i64::from(!planted::is(Planted::FenceNotRaised)))
-                    .ok_or_else(|| Error::new(ErrorKind::InvalidData, "the fence is used up"))?;
+                let step = i64::from(!planted::is(Planted::FenceNotRaised));
+                let fence = fence.checked_add(step).ok_or_else(|| used_up(log, spec, names))?;
                 let change = Change {
                     operation: "ATTACH",
                     entries: names.owner(fence, log.shared.runner).to_vec(),
@@ -123,6 +122,18 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
         log.shared.pause(attempt).await;
     }
     Err(doubt.unwrap_or_else(|| crowded(log)))
+}
+
+/// The error of a fence that no runner can have raised so far.
+fn used_up(log: &Log, spec: &TableSpec, names: &Names) -> Error {
+    Error::new(ErrorKind::InvalidData, "the fence in the table's log is used up")
+        .with("table", &spec.name)
+        .with("path", &log.place)
+        .with("entry", names.fence())
+        .remedy(
+            "restore the table's log to a version before another writer set the entry, or move the \
+             table's directory away and copy the table again",
+        )
 }
 
 fn birth(log: &Log, spec: &TableSpec, names: &Names) -> Result<Birth> {

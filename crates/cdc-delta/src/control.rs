@@ -121,9 +121,12 @@ fn time(batch: &RecordBatch, name: &str, row: usize) -> Option<Timestamp> {
     (row < column.len() && column.is_valid(row)).then(|| Timestamp::from_micros(column.value(row)))
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+/// The bytes of a position's text.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x")?;
-    (digits.len() % 2 == 0).then_some(())?;
+    // A parser of numbers would also take a sign for a digit.
+    let hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    (hex && digits.len() % 2 == 0).then_some(())?;
     (0..digits.len())
         .step_by(2)
         .map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok())
@@ -282,5 +285,6 @@ mod tests {
         assert_eq!(unhex("0x123"), None);
         assert_eq!(unhex("12"), None);
         assert_eq!(unhex("0x€"), None);
+        assert_eq!(unhex("0x+F"), None);
     }
 }

@@ -35,6 +35,9 @@ mod control;
 mod encode;
 mod facts;
 mod fault;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod kernel;
 mod ledger;
 mod log;

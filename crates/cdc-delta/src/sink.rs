@@ -179,10 +179,10 @@ impl Inner {
                 facts::bare(&spec.name, mark)
             }
         };
-        if sequence - known > 1 {
+        if sequence.saturating_sub(known) > 1 {
             tracing::warn!(
                 table = spec.name,
-                from = known + 1,
+                from = known.saturating_add(1),
                 to = sequence - 1,
                 "facts of earlier batches are missing and stay so"
             );

@@ -127,14 +127,22 @@ pub fn dependencies_point_inwards(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// Each package takes the workspace's lints.
+/// Each package of the workspace takes its lints. One that the workspace excludes cannot.
 #[must_use]
 pub fn lints_are_shared(tree: &Tree) -> Vec<Finding> {
+    let excluded = excluded(tree);
     packages(tree)
         .iter()
-        .filter(|package| !package.shares_lints)
+        .filter(|package| !package.shares_lints && !excluded.contains(&package.directory))
         .map(|package| {
             Finding::new(&package.manifest, 1, "lints-are-shared", "add `[lints] workspace = true`")
         })
         .collect()
+}
+
+/// The directories that the root manifest keeps out of the workspace.
+fn excluded(tree: &Tree) -> Vec<String> {
+    let root = tree.text("Cargo.toml").and_then(|text| text.parse::<toml::Table>().ok());
+    let list = root.as_ref().and_then(|root| root.get("workspace")?.get("exclude")?.as_array());
+    list.into_iter().flatten().filter_map(|path| Some(path.as_str()?.to_owned())).collect()
 }

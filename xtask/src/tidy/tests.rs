@@ -207,6 +207,14 @@ fn a_package_without_the_shared_lints_is_found() {
 }
 
 #[test]
+fn a_package_outside_of_the_workspace_has_its_own_lints() {
+    let manifest = "[package]\nname = \"cdc-fuzz\"\n";
+    assert_found(&[("fuzz/Cargo.toml", manifest)], "fuzz/Cargo.toml:1: lints-are-shared:");
+    let root = "[workspace]\nmembers = [\"crates/*\"]\nexclude = [\"fuzz\"]\n";
+    assert_eq!(found(&[("Cargo.toml", root), ("fuzz/Cargo.toml", manifest)]), Vec::<String>::new());
+}
+
+#[test]
 fn a_missing_ban_is_found() {
     let lines = CORE_BANS.lines();
     let without: Vec<&str> = lines.filter(|line| !line.contains("Instant::now")).collect();

@@ -77,6 +77,15 @@ impl Collector {
     }
 }
 
+/// The path of a key in the section at `section`: as the file spells it, so that a key which is not
+/// plain stands in quotes.
+pub(super) fn path(section: &str, key: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let bare = !key.is_empty() && key.chars().all(plain);
+    let key = if bare { key.to_owned() } else { format!("{key:?}") };
+    if section.is_empty() { key } else { format!("{section}.{key}") }
+}
+
 /// The one of `words` that `word` was probably meant to be: at most a third of its letters away.
 pub(super) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let folded = word.to_lowercase();
@@ -91,6 +100,19 @@ pub(super) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_key_has_a_path_that_shows_it() {
+        for (section, key, shown) in [
+            ("", "source", "source"),
+            ("run", "rows_max", "run.rows_max"),
+            ("", "", "\"\""),
+            ("run", "a.b", "run.\"a.b\""),
+            ("run", "a\nb", "run.\"a\\nb\""),
+        ] {
+            assert_eq!(path(section, key), shown);
+        }
+    }
 
     #[test]
     fn a_slip_is_recognised_and_another_word_is_not() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A duration: whole numbers, each with one of `ms`, `s`, `m`, `h`, `d`.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let millis =
         sum(text, &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)])?;
     Some(Duration::from_millis(millis))
@@ -11,7 +11,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 
 /// A size in bytes: a whole number with one of `B`, `KB`, `MB`, `GB` (thousands) or `KiB`, `MiB`,
 /// `GiB` (powers of 1024).
-pub(super) fn size(text: &str) -> Option<u64> {
+pub(crate) fn size(text: &str) -> Option<u64> {
     sum(
         text,
         &[

@@ -4,7 +4,7 @@ use std::{fmt, path::Path};
 
 use toml::{Table, Value};
 
-use super::problem::Collector;
+use super::problem::{self, Collector};
 
 /// A setting whose value is not shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -58,9 +58,7 @@ pub(super) fn is_secret(key: &str) -> bool {
 /// Takes every literal secret out of a file, and says where it belongs. Its value is never looked
 /// at again, so no message can show it.
 pub(super) fn refuse_literals(table: &mut Table, path: &str, problems: &Collector) {
-    let place = |key: &str| {
-        if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
-    };
+    let place = |key: &str| problem::path(path, key);
     let literal: Vec<_> = table
         .iter()
         .filter(|(key, value)| is_secret(key) && !value.is_table())

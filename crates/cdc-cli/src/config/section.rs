@@ -6,7 +6,7 @@ use std::{num::NonZeroU64, time::Duration};
 use toml::{Table, Value};
 
 use super::{
-    problem::{Collector, nearest},
+    problem::{self, Collector, nearest},
     quantity,
 };
 
@@ -25,7 +25,7 @@ impl<'a> Section<'a> {
 
     /// The path of a key of this section.
     pub(super) fn path(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        problem::path(&self.path, key)
     }
 
     /// The keys that are in the file, by name, with their values.

@@ -3,7 +3,7 @@
 use cdc_core::TableName;
 
 /// The two parts of a table's name; what is wrong in words otherwise.
-pub(super) fn table_name(text: &str) -> Result<TableName, String> {
+pub(crate) fn table_name(text: &str) -> Result<TableName, String> {
     let wrong = || {
         format!(
             "\"{text}\" is no table; write schema.table, with a part that holds a dot or a blank \

@@ -95,7 +95,8 @@ fn unzip(file: File, name: &str) -> Result<Vec<u8>> {
     limited(archive.by_name(&format!("{name}.csv")).map_err(unreadable)?)
 }
 
-fn parse(bytes: &[u8], table: &SampleTable) -> Result<Vec<Vec<Value>>> {
+/// The rows in the bytes of a file.
+pub(crate) fn parse(bytes: &[u8], table: &SampleTable) -> Result<Vec<Vec<Value>>> {
     let mut reader = csv::Reader::from_reader(Cursor::new(bytes));
     let head = reader.headers().map_err(|error| broken(&error))?.clone();
     let mut places = Vec::with_capacity(table.columns.len());

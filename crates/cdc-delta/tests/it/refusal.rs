@@ -251,3 +251,35 @@ fn a_log_that_would_forget_its_marks_is_refused() {
         assert!(error.advice().contains("UNSET TBLPROPERTIES"), "{}", error.advice());
     });
 }
+
+/// Commits one `txn` entry on top of a log, as a writer that knows the name and not its meaning.
+async fn foreign_entry(store: &Arc<dyn ObjectStore>, dir: &str, id: &str, number: i64) {
+    let log = format!("lake/{dir}/_delta_log/");
+    let names = objects(store).await;
+    let version = names.iter().filter(|name| name.starts_with(&log)).count();
+    let entry = serde_json::json!({ "txn": { "appId": id, "version": number } });
+    let path = Path::from(format!("{log}{version:020}.json"));
+    store.put(&path, entry.to_string().into()).await.unwrap();
+}
+
+#[test]
+fn a_fence_that_is_used_up_is_refused_by_its_entry() {
+    block_on(async {
+        let store = filled().await;
+        foreign_entry(&store, "bronze/orders", "cdc/orders/fence", i64::MAX).await;
+        let error = refused(&store, ErrorKind::InvalidData).await;
+        assert_eq!(error.context("table"), Some("orders"));
+        assert_eq!(error.context("entry"), Some("cdc/orders/fence"));
+        assert!(error.context("path").unwrap().ends_with("bronze/orders/"));
+    });
+}
+
+#[test]
+fn an_entry_of_facts_below_every_batch_only_repeats_the_newest_facts() {
+    block_on(async {
+        let store = filled().await;
+        foreign_entry(&store, "facts", "cdc/orders#facts", i64::MIN).await;
+        let attached = open(&store, settings(), 77).attach(&orders()).await.unwrap();
+        assert_eq!(attached.state.mark, Some(crate::support::mark(2)));
+    });
+}
