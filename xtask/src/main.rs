@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    Result, readers,
+    Result, bench, readers,
     require::{self, Required},
     steps, tidy,
     workspace::Workspace,
@@ -35,6 +35,15 @@ enum Task {
         /// The tree to check instead of this workspace; every file below it counts.
         #[arg(long, value_name = "DIR")]
         tree: Option<PathBuf>,
+    },
+    /// Measure speed and memory against physical references, in release, and print a table.
+    Bench {
+        /// The lines to measure; all that have a target when none is named.
+        #[arg(value_name = "LINE")]
+        lines: Vec<String>,
+        /// Small sizes that test the measurement itself; the figures mean nothing.
+        #[arg(long)]
+        quick: bool,
     },
     /// Compare written tables row for row in Delta readers other than the one that wrote them.
     Readers(ReadersArguments),
@@ -69,6 +78,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Ci => steps::run(&Workspace::find()?, &Required::from_env(require::CI)?),
         Task::Tidy { tree: Some(root) } => steps::report(&tidy::check(&xtask::Tree::walked(root)?)),
         Task::Tidy { tree: None } => steps::tidy(&Workspace::find()?),
+        Task::Bench { lines, quick } => bench::run(&Workspace::find()?, lines, *quick),
         Task::Readers(arguments) => {
             let request = readers::Request {
                 install: arguments.install,
