@@ -58,12 +58,24 @@ pub(crate) async fn look(log: &Log, spec: &TableSpec) -> Result<Option<SnapshotR
     }
 }
 
+/// A table as it was found.
+pub(crate) struct Found {
+    snapshot: SnapshotRef,
+    pub(crate) entries: BTreeMap<String, i64>,
+}
+
+/// The table's newest state, when there is one that can take the spec's columns. Writes nothing.
+pub(crate) async fn find(log: &Log, spec: &TableSpec, names: &Names) -> Result<Option<Found>> {
+    let Some(snapshot) = look(log, spec).await? else {
+        return Ok(None);
+    };
+    check_columns(log, &snapshot, spec).await?;
+    let entries = entries(log, &snapshot, names).await?;
+    Ok(Some(Found { snapshot, entries }))
+}
+
 /// Checks that an existing table can take the spec's columns.
-pub(crate) async fn check_columns(
-    log: &Log,
-    snapshot: &SnapshotRef,
-    spec: &TableSpec,
-) -> Result<()> {
+async fn check_columns(log: &Log, snapshot: &SnapshotRef, spec: &TableSpec) -> Result<()> {
     let layout = log.layout(snapshot).await?;
     missing(&spec.name, &layout.logical, &spec.columns).map(drop)
 }
@@ -78,12 +90,23 @@ pub(crate) async fn entries(
     log.entries_until(snapshot, names.all(), move |found| own.enough(found)).await
 }
 
-/// Takes the table: creates it or raises its fence.
-pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Owned> {
+/// Takes the table as it was found: creates it or raises its fence.
+pub(crate) async fn own(
+    log: &Log,
+    spec: &TableSpec,
+    names: &Names,
+    found: Option<Found>,
+) -> Result<Owned> {
     let attempts = log.shared.config.commit_attempts_max;
     let mut doubt = None;
+    // Whoever commits meanwhile takes the version that the first attempt wants.
+    let mut first = Some(found);
     for attempt in 1..=attempts {
-        let outcome = match look(log, spec).await? {
+        let found = match first.take() {
+            Some(found) => found,
+            None => find(log, spec, names).await?,
+        };
+        let outcome = match found {
             None => {
                 let outcome = log.create(birth(log, spec, names)?).await?;
                 if let Outcome::Landed(snapshot) = outcome {
@@ -91,10 +114,15 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
                 }
                 outcome
             }
-            Some(snapshot) => {
+            Some(Found { snapshot, entries: held }) => {
+                let version = snapshot.version();
                 let snapshot = migrate(log, snapshot, Kind::Bronze).await?;
-                check_columns(log, &snapshot, spec).await?;
-                let entries = entries(log, &snapshot, names).await?;
+                let entries = if snapshot.version() == version {
+                    held
+                } else {
+                    check_columns(log, &snapshot, spec).await?;
+                    entries(log, &snapshot, names).await?
+                };
                 let mark = names.mark(&entries)?;
                 let fence = entries.get(&names.fence()).copied().unwrap_or(0);
                 let fence = fence

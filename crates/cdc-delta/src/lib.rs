@@ -33,6 +33,7 @@ mod ledger;
 mod log;
 mod mark;
 mod migration;
+mod recall;
 mod schema;
 mod sink;
 mod staging;
