@@ -15,7 +15,6 @@ use crate::{
     mark::Names,
     migration::{Kind, check, crowded, migrate, occupied, properties},
     schema::{BRONZE_COMMENT, bronze_schema, missing, needs_mapping},
-    store::Content,
 };
 
 const TABLE: &str = "cdc.table";
@@ -36,26 +35,22 @@ pub(crate) struct Owned {
 /// # Errors
 /// `Config` when the directory holds something else.
 pub(crate) async fn look(log: &Log, spec: &TableSpec) -> Result<Option<SnapshotRef>> {
-    match log.place.content().await? {
-        Content::Nothing => Ok(None),
-        Content::Files => Err(occupied(log, "holds files that are no Delta table")),
-        Content::Table => {
-            let snapshot = log.open().await?;
-            check(log, &snapshot, Kind::Bronze)?;
-            let properties = properties(&snapshot);
-            for (key, own) in [(TABLE, spec.name.clone()), (SOURCE, spec.source.to_string())] {
-                let found = properties.get(key).map_or("", String::as_str);
-                if found != own {
-                    return Err(occupied(log, "holds the copy of another table")
-                        .with("table", &spec.name)
-                        .with("property", key)
-                        .with("expected", own)
-                        .with("found", found));
-                }
-            }
-            Ok(Some(snapshot))
+    let Some(snapshot) = log.find().await? else {
+        return Ok(None);
+    };
+    check(log, &snapshot, Kind::Bronze)?;
+    let properties = properties(&snapshot);
+    for (key, own) in [(TABLE, spec.name.clone()), (SOURCE, spec.source.to_string())] {
+        let found = properties.get(key).map_or("", String::as_str);
+        if found != own {
+            return Err(occupied(log, "holds the copy of another table")
+                .with("table", &spec.name)
+                .with("property", key)
+                .with("expected", own)
+                .with("found", found));
         }
     }
+    Ok(Some(snapshot))
 }
 
 /// A table as it was found.

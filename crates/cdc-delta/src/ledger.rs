@@ -20,9 +20,8 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::{
     log::{Birth, Change, Layout, Log, Outcome},
-    migration::{Kind, check, crowded, migrate, occupied},
+    migration::{Kind, check, crowded, migrate},
     schema::{CONTROL, CONTROL_COMMENT, FACTS, FACTS_COMMENT, own_schema},
-    store::Content,
 };
 
 /// Appends that one commit takes: enough for every table of a cycle, and a file of some ten
@@ -291,13 +290,130 @@ struct Due {
 
 /// The newest snapshot; none when there is no table yet. Writes nothing.
 async fn look(log: &Log, kind: Kind) -> Result<Option<SnapshotRef>> {
-    match log.place.content().await? {
-        Content::Nothing => Ok(None),
-        Content::Files => Err(occupied(log, "holds files that are no Delta table")),
-        Content::Table => {
-            let snapshot = log.open().await?;
-            check(log, &snapshot, kind)?;
-            Ok(Some(snapshot))
+    let snapshot = log.find().await?;
+    if let Some(snapshot) = &snapshot {
+        check(log, snapshot, kind)?;
+    }
+    Ok(snapshot)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use arrow_array::new_null_array;
+    use cdc_core::{
+        ErrorKind, Timestamp,
+        port::{Clock, Entropy},
+    };
+    use futures_util::{FutureExt, future::BoxFuture};
+    use object_store::memory::InMemory;
+
+    use super::*;
+    use crate::{DeltaConfig, DeltaSink, KernelCalls};
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_micros(1_790_000_000_000_000)
         }
+
+        fn sleep(&self, _pause: Duration) -> BoxFuture<'static, ()> {
+            std::future::ready(()).boxed()
+        }
+    }
+
+    #[derive(Default)]
+    struct Counted(std::sync::atomic::AtomicU64);
+
+    impl Entropy for Counted {
+        fn next_u64(&self) -> u64 {
+            self.0.fetch_add(1, Ordering::Relaxed)
+        }
+    }
+
+    fn sink() -> DeltaSink {
+        let mut config = DeltaConfig::new("memory:///lake/");
+        config.kernel_calls = KernelCalls::InPlace;
+        let root = "memory:///lake/".parse().expect("a URL");
+        let (clock, entropy) = (Arc::new(Still), Arc::new(Counted::default()));
+        DeltaSink::with_store(config, root, Arc::new(InMemory::new()), clock, entropy)
+            .expect("the settings are right")
+    }
+
+    /// One row without a value.
+    fn row() -> Rows {
+        Box::new(|layout: &Layout| {
+            let fields = layout.physical.fields();
+            let columns = fields.iter().map(|field| new_null_array(field.data_type(), 1));
+            RecordBatch::try_new(Arc::clone(&layout.physical), columns.collect())
+                .map_err(|error| Error::bug("no row").caused_by(error))
+        })
+    }
+
+    fn refused() -> Rows {
+        Box::new(|_: &Layout| Err(Error::new(ErrorKind::InvalidData, "no such row")))
+    }
+
+    async fn version(ledger: &Ledger) -> u64 {
+        let guard = ledger.lock().await.expect("opens");
+        guard.as_ref().map_or(0, |head| head.snapshot.version())
+    }
+
+    #[tokio::test]
+    async fn appends_that_wait_for_each_other_are_one_commit_and_each_is_there() {
+        let sink = sink();
+        let facts = &sink.inner.facts;
+        let before = version(facts).await;
+        let busy = facts.lock().await.expect("opens");
+        let mut waiting: Vec<_> = (0..GROUP_MAX + 10)
+            .map(|table| Box::pin(facts.append(format!("t{table}"), 1, row())))
+            .collect();
+        for append in &mut waiting {
+            assert!(append.now_or_never().is_none(), "the ledger is busy");
+        }
+        drop(busy);
+        for append in waiting {
+            append.await.expect("written");
+        }
+        assert_eq!(version(facts).await, before + 2);
+        for table in [0, GROUP_MAX - 1, GROUP_MAX + 9] {
+            assert_eq!(facts.number(&format!("t{table}")).await.expect("read"), Some(1));
+        }
+        // The same again writes nothing.
+        facts.append("t0".into(), 1, row()).await.expect("done before");
+        assert_eq!(version(facts).await, before + 2);
+        assert!(facts.waiting().is_empty());
+    }
+
+    #[tokio::test]
+    async fn rows_that_cannot_be_made_fail_their_own_append_alone() {
+        let sink = sink();
+        let facts = &sink.inner.facts;
+        let busy = facts.lock().await.expect("opens");
+        let mut bad = Box::pin(facts.append("bad".into(), 1, refused()));
+        let mut good = Box::pin(facts.append("good".into(), 1, row()));
+        assert!((&mut bad).now_or_never().is_none() && (&mut good).now_or_never().is_none());
+        drop(busy);
+        assert_eq!(bad.await.expect_err("refused").kind(), ErrorKind::InvalidData);
+        good.await.expect("written");
+        assert_eq!(facts.number("good").await.expect("read"), Some(1));
+        assert_eq!(facts.number("bad").await.expect("read"), None);
+    }
+
+    #[tokio::test]
+    async fn an_append_that_is_given_up_leaves_nothing_to_others() {
+        let sink = sink();
+        let facts = &sink.inner.facts;
+        let before = version(facts).await;
+        let busy = facts.lock().await.expect("opens");
+        let mut lost = Box::pin(facts.append("lost".into(), 1, row()));
+        assert!((&mut lost).now_or_never().is_none());
+        drop(lost);
+        drop(busy);
+        facts.append("kept".into(), 1, row()).await.expect("written");
+        assert_eq!(version(facts).await, before + 1);
+        assert_eq!(facts.number("lost").await.expect("read"), None);
     }
 }

@@ -30,6 +30,7 @@ mod facts;
 mod fault;
 mod kernel;
 mod ledger;
+mod local;
 mod log;
 mod mark;
 mod migration;

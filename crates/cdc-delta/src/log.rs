@@ -27,6 +27,7 @@ use crate::{
     config::DeltaConfig,
     fault,
     kernel::{Kernel, blocking},
+    migration::occupied,
     recall::Recall,
     staging::Staging,
     store::{Content, Place},
@@ -147,6 +148,23 @@ impl Log {
     ) -> Result<T> {
         let result = self.shared.kernel.run(work).await?;
         result.map_err(|error| self.fault(error))
+    }
+
+    /// The newest snapshot; none when there is no table yet. Writes nothing.
+    ///
+    /// # Errors
+    /// `Config` when the directory holds something else.
+    pub(crate) async fn find(&self) -> Result<Option<SnapshotRef>> {
+        // What the directory holds is asked only when it is not a table as a rule.
+        let error = match self.open().await {
+            Ok(snapshot) => return Ok(Some(snapshot)),
+            Err(error) => error,
+        };
+        match self.place.content().await? {
+            Content::Nothing => Ok(None),
+            Content::Files => Err(occupied(self, "holds files that are no Delta table")),
+            Content::Table => Err(error),
+        }
     }
 
     /// The newest snapshot of an existing table.
