@@ -83,10 +83,11 @@ impl Rows {
     pub(crate) fn row(&mut self) -> Row {
         let random = &mut self.random;
         let id = random.random_range(0..KEYS);
+        let customers = random.random_range(1..50_000);
         Row {
             id,
             // A few customers have most of the orders.
-            customer: (f64::from(random.random::<f32>()).powi(3) * 50_000.0) as i32,
+            customer: random.random_range(0..customers),
             status: random.random_range(0..6),
             active: random.random_bool(0.9),
             amount: i128::from(random.random_range(0..5_000_000_i64)),

@@ -4,8 +4,8 @@
 //! much memory a huge commit takes. Ours and the reference take turns, so that whatever else the
 //! machine does hits both; the figures are medians, and a ratio is the median of the turns' ratios.
 //!
-//! Times that are said to be CPU time are those of the whole process, all its threads. They are what
-//! one core is busy with, and other work on the machine does not count.
+//! Times that are said to be CPU time are those of the whole process, all its threads. They are
+//! what one core is busy with, and other work on the machine does not count.
 
 mod changes;
 mod columns;

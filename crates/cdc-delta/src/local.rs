@@ -1,8 +1,8 @@
 //! Local files with a listing that looks at the newest files of a log alone.
 //!
 //! A log's directory keeps every version. An object store begins a listing behind a given name; a
-//! file system cannot, and the store's own listing looks at each file there. Here only the names are
-//! read, and only the files behind the given one are looked at.
+//! file system cannot, and the store's own listing looks at each file there. Here only the names
+//! are read, and only the files behind the given one are looked at.
 
 use std::{fmt, fs, path::PathBuf, sync::Arc};
 

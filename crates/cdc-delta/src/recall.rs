@@ -1,8 +1,8 @@
 //! A store that remembers the files of logs it has read, for the length of one step.
 //!
-//! To open a table its log's tail is read for the schema and once more for the marks. Files of a log
-//! never change, so the second reading needs no request. What is remembered lives as long as the
-//! step: the next one asks the store again.
+//! To open a table its log's tail is read for the schema and once more for the marks. Files of a
+//! log never change, so the second reading needs no request. What is remembered lives as long as
+//! the step: the next one asks the store again.
 
 use std::{
     collections::BTreeMap,

@@ -129,7 +129,8 @@ impl Bench<'_> {
                 self.append(&sink, "t1", self.count),
             )
             .await;
-            (a?, b?);
+            a?;
+            b?;
             Ok(watch.stop())
         });
         std::fs::remove_dir_all(&root)?;

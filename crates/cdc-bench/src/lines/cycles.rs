@@ -1,8 +1,8 @@
 //! Cycles over many tables: an idle one, and one in which every table has one change.
 //!
-//! The engine runs as always; a gate in its clock holds it in the pause after each cycle. A cycle is
-//! measured from the opening of the gate to the next pause, so a busy one includes the idle one that
-//! finds nothing more.
+//! The engine runs as always; a gate in its clock holds it in the pause after each cycle. A cycle
+//! is measured from the opening of the gate to the next pause, so a busy one includes the idle one
+//! that finds nothing more.
 
 use std::{path::Path, sync::Arc};
 

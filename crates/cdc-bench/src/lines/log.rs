@@ -1,9 +1,13 @@
 //! Attach, mark look-up and commit while a table's log grows, and their requests to the store.
 //!
 //! Each age of the log is measured over a whole checkpoint interval, so that each sees every length
-//! of the tail. Each turn is a new sink, as another process would open it.
+//! of the tail. Each turn is a new sink, as another process would open it. Times are taken on the
+//! sink's own local store, requests counted on one that counts.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use cdc_core::{Stamp, TableSpec, port::Sink};
 use cdc_delta::{DeltaConfig, DeltaSink, KernelCalls};
@@ -15,7 +19,7 @@ use crate::{
     changes::{LogShape, batches},
     columns::spec,
     counting::{CountingStore, Requests},
-    feeder::Feeder,
+    feeder::{Feeder, sink},
     figure::{median, millis},
     machine::{Numbers, RealClock, Watch, one_thread},
 };
@@ -86,20 +90,26 @@ impl Step {
 
 /// One age of the log: what each turn took.
 #[derive(Default)]
-struct Stage(Vec<(Step, f64, Requests)>);
+struct Stage {
+    times: Vec<(Step, f64)>,
+    requests: Vec<(Step, Requests)>,
+}
 
 impl Stage {
     fn time(&self, step: Step) -> f64 {
-        median(self.0.iter().filter(|done| done.0 == step).map(|done| done.1).collect())
+        median(self.times.iter().filter(|done| done.0 == step).map(|done| done.1).collect())
     }
 
     /// The requests of the median turn.
     fn requests(&self, step: Step) -> Beyond {
         let of = |part: &'static str| {
             #[allow(clippy::cast_precision_loss, reason = "a few")]
-            let counts = self.0.iter().filter(|done| done.0 == step).map(|done| match part {
-                "" => done.2.beyond.len() as f64,
-                part => done.2.beyond_in(part) as f64,
+            let counts = self.requests.iter().filter(|done| done.0 == step).map(|done| {
+                if part.is_empty() {
+                    done.1.beyond.len() as f64
+                } else {
+                    done.1.beyond_in(part) as f64
+                }
             });
             median(counts.collect())
         };
@@ -133,7 +143,7 @@ impl Beyond {
 }
 
 struct Bench {
-    root: Url,
+    path: PathBuf,
     spec: TableSpec,
     rows: arrow_array::RecordBatch,
     commits: u64,
@@ -143,7 +153,7 @@ struct Bench {
 impl Bench {
     fn new(root: &Path) -> Outcome<Self> {
         Ok(Self {
-            root: Url::from_directory_path(root).map_err(|()| "the directory has no URL")?,
+            path: root.to_owned(),
             spec: spec("t")?,
             rows: batches(1, 100)?.pop().ok_or("no batch")?,
             commits: 0,
@@ -151,14 +161,20 @@ impl Bench {
         })
     }
 
-    fn open(&mut self) -> Outcome<(DeltaSink, CountingStore)> {
+    fn open(&mut self) -> Outcome<DeltaSink> {
         self.sinks += 1;
+        sink(&self.path, KernelCalls::InPlace, self.sinks)
+    }
+
+    fn open_counting(&mut self) -> Outcome<(DeltaSink, CountingStore)> {
+        self.sinks += 1;
+        let root = Url::from_directory_path(&self.path).map_err(|()| "the directory has no URL")?;
         let store = CountingStore::new(Arc::new(LocalFileSystem::new()));
-        let mut config = DeltaConfig::new(self.root.as_str());
+        let mut config = DeltaConfig::new(root.as_str());
         config.kernel_calls = KernelCalls::InPlace;
         let (clock, entropy) = (Arc::new(RealClock), Arc::new(Numbers::new(self.sinks)));
         let over = Arc::new(store.clone());
-        Ok((DeltaSink::with_store(config, self.root.clone(), over, clock, entropy)?, store))
+        Ok((DeltaSink::with_store(config, root, over, clock, entropy)?, store))
     }
 
     fn end(&mut self) -> Stamp {
@@ -168,7 +184,7 @@ impl Bench {
 
     /// Commits marks without rows until the log has about as many commits.
     async fn grow(&mut self, commits: u64) -> Outcome<()> {
-        let (sink, _) = self.open()?;
+        let sink = self.open()?;
         let mut feeder = Feeder::attach(&sink, &self.spec).await?;
         while feeder.sequence() < commits {
             feeder.commit(self.end()).await?;
@@ -179,21 +195,31 @@ impl Bench {
     async fn stage(&mut self, turns: usize) -> Outcome<Stage> {
         let mut stage = Stage::default();
         for _ in 0..turns {
-            let (sink, store) = self.open()?;
-            let watch = Watch::start();
-            if sink.inspect(&self.spec).await?.is_none() {
-                return Err("the table is gone".into());
-            }
-            stage.0.push((Step::LookUp, watch.stop().wall, store.take()));
-            let (sink, store) = self.open()?;
-            let watch = Watch::start();
-            let mut feeder = Feeder::attach(&sink, &self.spec).await?;
-            stage.0.push((Step::Attach, watch.stop().wall, store.take()));
-            let watch = Watch::start();
-            feeder.stage(&self.rows).await?;
-            feeder.commit(self.end()).await?;
-            stage.0.push((Step::Commit, watch.stop().wall, store.take()));
+            let sink = self.open()?;
+            self.steps(&sink, |step, seconds| stage.times.push((step, seconds))).await?;
+        }
+        // Fewer: they do not vary with what else the machine does.
+        for _ in 0..turns.div_ceil(5) {
+            let (sink, store) = self.open_counting()?;
+            self.steps(&sink, |step, _| stage.requests.push((step, store.take()))).await?;
         }
         Ok(stage)
+    }
+
+    /// The three steps of a sink that was just opened.
+    async fn steps(&mut self, sink: &DeltaSink, mut done: impl FnMut(Step, f64)) -> Outcome<()> {
+        let watch = Watch::start();
+        if sink.inspect(&self.spec).await?.is_none() {
+            return Err("the table is gone".into());
+        }
+        done(Step::LookUp, watch.stop().wall);
+        let watch = Watch::start();
+        let mut feeder = Feeder::attach(sink, &self.spec).await?;
+        done(Step::Attach, watch.stop().wall);
+        let watch = Watch::start();
+        feeder.stage(&self.rows).await?;
+        feeder.commit(self.end()).await?;
+        done(Step::Commit, watch.stop().wall);
+        Ok(())
     }
 }

@@ -199,12 +199,27 @@ fn rows(reader: Reader) -> Outcome<usize> {
     Ok(rows)
 }
 
+/// The newest change of a key so far, and its row in the file.
+struct Newest {
+    commit: Vec<u8>,
+    command: i32,
+    sequence: Vec<u8>,
+    operation: i32,
+    row: usize,
+}
+
+impl Newest {
+    fn order(&self) -> (&[u8], i32, &[u8], i32) {
+        (&self.commit, self.command, &self.sequence, self.operation)
+    }
+}
+
 /// The newest change of each key, then the images themselves. Returns how many keys there are.
 fn newest(about: &Reader, order: Reader, all: Reader) -> Outcome<usize> {
     let names = ["id", "_start_lsn", "_command_id", "_seqval", "_operation"];
     let mask = ProjectionMask::columns(about.parquet_schema(), names);
-    let mut newest: HashMap<i64, (Vec<u8>, i32, Vec<u8>, i32, usize)> = HashMap::new();
-    let mut row = 0;
+    let mut newest: HashMap<i64, Newest> = HashMap::new();
+    let mut rows_before = 0;
     for batch in order.with_projection(mask).with_batch_size(8_192).build()? {
         let batch = batch?;
         let column = |name: &str| batch.column_by_name(name).ok_or("a column is missing");
@@ -214,23 +229,24 @@ fn newest(about: &Reader, order: Reader, all: Reader) -> Outcome<usize> {
         let sequences = column("_seqval")?.as_string::<i32>();
         let operations = column("_operation")?.as_primitive::<Int32Type>();
         for at in 0..batch.num_rows() {
-            let (commit, sequence) = (commits.value(at), sequences.value(at));
-            let change =
-                (commit.as_bytes(), commands.value(at), sequence.as_bytes(), operations.value(at));
-            let is_newer = newest
-                .get(&keys.value(at))
-                .is_none_or(|held| (held.0.as_slice(), held.1, held.2.as_slice(), held.3) < change);
-            if is_newer {
-                let (commit, command, sequence, operation) = change;
-                let held = (commit.to_vec(), command, sequence.to_vec(), operation, row + at);
+            let commit = commits.value(at).as_bytes();
+            let sequence = sequences.value(at).as_bytes();
+            let change = (commit, commands.value(at), sequence, operations.value(at));
+            if newest.get(&keys.value(at)).is_none_or(|held| held.order() < change) {
+                let held = Newest {
+                    commit: commit.to_vec(),
+                    command: change.1,
+                    sequence: sequence.to_vec(),
+                    operation: change.3,
+                    row: rows_before + at,
+                };
                 newest.insert(keys.value(at), held);
             }
         }
-        row += batch.num_rows();
+        rows_before += batch.num_rows();
     }
-    let mut wanted: Vec<usize> = newest.values().map(|held| held.4).collect();
+    let mut wanted: Vec<usize> = newest.values().map(|held| held.row).collect();
     wanted.sort_unstable();
-    let selection =
-        RowSelection::from_consecutive_ranges(wanted.iter().map(|row| *row..*row + 1), row);
-    rows(all.with_row_selection(selection))
+    let ranges = wanted.iter().map(|row| *row..*row + 1);
+    rows(all.with_row_selection(RowSelection::from_consecutive_ranges(ranges, rows_before)))
 }
