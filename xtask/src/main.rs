@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    Result, fuzz, readers,
+    Result, bench, fuzz, readers,
     require::{self, Required},
     simulation, steps, tidy,
     workspace::Workspace,
@@ -41,6 +41,15 @@ enum Task {
         /// The simulator's own arguments: --seeds N, --seed S, --minutes M, --script FILE and more.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
+    },
+    /// Measure speed and memory against physical references, in release, and print a table.
+    Bench {
+        /// The lines to measure; all that have a target when none is named.
+        #[arg(value_name = "LINE")]
+        lines: Vec<String>,
+        /// Small sizes that test the measurement itself; the figures mean nothing.
+        #[arg(long)]
+        quick: bool,
     },
     /// Compare written tables row for row in Delta readers other than the one that wrote them.
     Readers(ReadersArguments),
@@ -101,6 +110,7 @@ fn run(task: &Task) -> Result<()> {
             };
             fuzz::run(&Workspace::find()?, &request)
         }
+        Task::Bench { lines, quick } => bench::run(&Workspace::find()?, lines, *quick),
         Task::Readers(arguments) => {
             let request = readers::Request {
                 install: arguments.install,

@@ -1,11 +1,12 @@
 //! Rows in the exact form of a table's data files.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, Decimal128Array, FixedSizeBinaryArray, Int32Array, RecordBatch, StringArray,
     TimestampMicrosecondArray, builder::StringBuilder, new_null_array,
 };
+use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use cdc_core::{
@@ -196,9 +197,14 @@ fn wrong_type(table: &str, field: &FieldRef, found: &DataType) -> Error {
 }
 
 fn constant(rows: usize, text: Option<&str>) -> ArrayRef {
-    match text {
-        Some(text) => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, rows))),
-        None => new_null_array(&DataType::Utf8, rows),
+    let Some(text) = text else {
+        return new_null_array(&DataType::Utf8, rows);
+    };
+    let offsets = OffsetBuffer::from_repeated_length(text.len(), rows);
+    match StringArray::try_new(offsets, Buffer::from_vec(text.repeat(rows).into_bytes()), None) {
+        Ok(texts) => Arc::new(texts),
+        // Never: the buffer is as many times the text as there are rows.
+        Err(_) => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, rows))),
     }
 }
 
@@ -207,7 +213,8 @@ fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
     let width = usize::try_from(positions.value_length()).unwrap_or(0);
     let digits = 2 + 2 * width;
     let mut texts = StringBuilder::with_capacity(positions.len(), positions.len() * digits);
-    let mut text = String::with_capacity(digits);
+    let mut text: Vec<u8> =
+        b"0x".iter().copied().chain(std::iter::repeat_n(b'0', 2 * width)).collect();
     let mut last: Option<&[u8]> = None;
     for row in 0..positions.len() {
         if positions.is_null(row) {
@@ -217,17 +224,23 @@ fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
         let value = positions.value(row);
         // The rows of one commit stand together.
         if last != Some(value) {
-            text.clear();
-            text.push_str("0x");
-            for byte in value {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{byte:02X}");
+            for (pair, byte) in text.chunks_exact_mut(2).skip(1).zip(value) {
+                pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xF)]);
             }
             last = Some(value);
         }
-        texts.append_value(&text);
+        // Digits are text.
+        texts.append_value(std::str::from_utf8(&text).unwrap_or_default());
     }
     texts.finish()
+}
+
+/// The upper-case hex digit of a number below 16.
+const fn digit(number: u8) -> u8 {
+    match number {
+        0..=9 => b'0' + number,
+        _ => b'A' - 10 + number,
+    }
 }
 
 #[cfg(test)]
@@ -255,6 +268,28 @@ mod tests {
                 .expect("a batch"),
         };
         align("t", &layout(to), &batch, 1).map(|batch| Arc::clone(batch.column(0)))
+    }
+
+    #[test]
+    fn a_position_is_spelled_as_everywhere_else() {
+        let lsns: Vec<Lsn> = (0..40_u128)
+            .map(|number| Lsn::from_u128(number.pow(4) * 0x0102_0304_0506_0708).expect("fits"))
+            .chain([Lsn::ZERO, Lsn::MAX, Lsn::MAX])
+            .collect();
+        let bytes = lsns.iter().map(|lsn| Some(*lsn.as_bytes())).chain([None, Some([0xAB; 10])]);
+        let array =
+            FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, 10).expect("ten bytes");
+        let expected = lsns.iter().map(|lsn| Some(lsn.to_string()));
+        let expected = expected.chain([None, Some(format!("0x{}", "AB".repeat(10)))]);
+        assert_eq!(hex(&array), expected.collect::<StringArray>());
+    }
+
+    #[test]
+    fn a_constant_stands_in_every_row() {
+        for (rows, text) in [(0, "a"), (3, ""), (3, "dbo_Stra\u{df}e")] {
+            let expected: StringArray = std::iter::repeat_n(Some(text), rows).collect();
+            assert_eq!(constant(rows, Some(text)).as_string::<i32>(), &expected);
+        }
     }
 
     #[test]

@@ -18,7 +18,6 @@ use crate::{
     mark::Names,
     migration::{Kind, check, crowded, migrate, occupied, properties},
     schema::{BRONZE_COMMENT, bronze_schema, missing, needs_mapping},
-    store::Content,
 };
 
 const TABLE: &str = "cdc.table";
@@ -39,34 +38,42 @@ pub(crate) struct Owned {
 /// # Errors
 /// `Config` when the directory holds something else.
 pub(crate) async fn look(log: &Log, spec: &TableSpec) -> Result<Option<SnapshotRef>> {
-    match log.place.content().await? {
-        Content::Nothing => Ok(None),
-        Content::Files => Err(occupied(log, "holds files that are no Delta table")),
-        Content::Table => {
-            let snapshot = log.open().await?;
-            check(log, &snapshot, Kind::Bronze)?;
-            let properties = properties(&snapshot);
-            for (key, own) in [(TABLE, spec.name.clone()), (SOURCE, spec.source.to_string())] {
-                let found = properties.get(key).map_or("", String::as_str);
-                if found != own {
-                    return Err(occupied(log, "holds the copy of another table")
-                        .with("table", &spec.name)
-                        .with("property", key)
-                        .with("expected", own)
-                        .with("found", found));
-                }
-            }
-            Ok(Some(snapshot))
+    let Some(snapshot) = log.find().await? else {
+        return Ok(None);
+    };
+    check(log, &snapshot, Kind::Bronze)?;
+    let properties = properties(&snapshot);
+    for (key, own) in [(TABLE, spec.name.clone()), (SOURCE, spec.source.to_string())] {
+        let found = properties.get(key).map_or("", String::as_str);
+        if found != own {
+            return Err(occupied(log, "holds the copy of another table")
+                .with("table", &spec.name)
+                .with("property", key)
+                .with("expected", own)
+                .with("found", found));
         }
     }
+    Ok(Some(snapshot))
+}
+
+/// A table as it was found.
+pub(crate) struct Found {
+    snapshot: SnapshotRef,
+    pub(crate) entries: BTreeMap<String, i64>,
+}
+
+/// The table's newest state, when there is one that can take the spec's columns. Writes nothing.
+pub(crate) async fn find(log: &Log, spec: &TableSpec, names: &Names) -> Result<Option<Found>> {
+    let Some(snapshot) = look(log, spec).await? else {
+        return Ok(None);
+    };
+    check_columns(log, &snapshot, spec).await?;
+    let entries = entries(log, &snapshot, names).await?;
+    Ok(Some(Found { snapshot, entries }))
 }
 
 /// Checks that an existing table can take the spec's columns.
-pub(crate) async fn check_columns(
-    log: &Log,
-    snapshot: &SnapshotRef,
-    spec: &TableSpec,
-) -> Result<()> {
+async fn check_columns(log: &Log, snapshot: &SnapshotRef, spec: &TableSpec) -> Result<()> {
     let layout = log.layout(snapshot).await?;
     missing(&spec.name, &layout.logical, &spec.columns).map(drop)
 }
@@ -81,12 +88,23 @@ pub(crate) async fn entries(
     log.entries_until(snapshot, names.all(), move |found| own.enough(found)).await
 }
 
-/// Takes the table: creates it or raises its fence.
-pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Owned> {
+/// Takes the table as it was found: creates it or raises its fence.
+pub(crate) async fn own(
+    log: &Log,
+    spec: &TableSpec,
+    names: &Names,
+    found: Option<Found>,
+) -> Result<Owned> {
     let attempts = log.shared.config.commit_attempts_max;
     let mut doubt = None;
+    // Whoever commits meanwhile takes the version that the first attempt wants.
+    let mut first = Some(found);
     for attempt in 1..=attempts {
-        let outcome = match look(log, spec).await? {
+        let found = match first.take() {
+            Some(found) => found,
+            None => find(log, spec, names).await?,
+        };
+        let outcome = match found {
             None => {
                 let outcome = log.create(birth(log, spec, names)?).await?;
                 if let Outcome::Landed(snapshot) = outcome {
@@ -94,10 +112,15 @@ pub(crate) async fn own(log: &Log, spec: &TableSpec, names: &Names) -> Result<Ow
                 }
                 outcome
             }
-            Some(snapshot) => {
+            Some(Found { snapshot, entries: held }) => {
+                let version = snapshot.version();
                 let snapshot = migrate(log, snapshot, Kind::Bronze).await?;
-                check_columns(log, &snapshot, spec).await?;
-                let entries = entries(log, &snapshot, names).await?;
+                let entries = if snapshot.version() == version {
+                    held
+                } else {
+                    check_columns(log, &snapshot, spec).await?;
+                    entries(log, &snapshot, names).await?
+                };
                 let mark = names.mark(&entries)?;
                 let fence = entries.get(&names.fence()).copied().unwrap_or(0);
                 let step = i64::from(!planted::is(Planted::FenceNotRaised));

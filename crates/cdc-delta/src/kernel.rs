@@ -41,6 +41,11 @@ impl Kernel {
         Self { engine: Arc::new(engine), calls }
     }
 
+    /// The same over another store.
+    pub(crate) fn over(&self, store: Arc<dyn ObjectStore>) -> Self {
+        Self::new(store, self.calls)
+    }
+
     /// Runs blocking work. Dropping the future does not end it.
     pub(crate) async fn run<T: Send + 'static>(
         &self,

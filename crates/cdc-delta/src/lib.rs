@@ -40,11 +40,13 @@ mod fault;
 pub mod fuzzing;
 mod kernel;
 mod ledger;
+mod local;
 mod log;
 mod mark;
 mod migration;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod recall;
 mod schema;
 mod sink;
 mod staging;

@@ -20,13 +20,15 @@ use delta_kernel::{
     snapshot::SnapshotRef,
     transaction::{CommitResult, Transaction, create_table::create_table},
 };
-use object_store::ObjectStoreExt;
+use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::{
     commit::{DataFile, Frame, LogFile, added},
     config::DeltaConfig,
     fault,
     kernel::{Kernel, blocking},
+    migration::occupied,
+    recall::Recall,
     staging::Staging,
     store::{Content, Place},
 };
@@ -122,6 +124,15 @@ impl Log {
         Self { shared, place, interval }
     }
 
+    /// The same log for one step, which reads each of its commits once.
+    pub(crate) fn recalling(&self) -> Self {
+        let store: Arc<dyn ObjectStore> = Arc::new(Recall::new(Arc::clone(&self.place.store)));
+        let mut log = self.clone();
+        log.shared.kernel = self.shared.kernel.over(Arc::clone(&store));
+        log.place.store = store;
+        log
+    }
+
     /// With checkpoints at least every `commits` commits.
     pub(crate) fn checkpointed_every(mut self, commits: u64) -> Self {
         self.interval = self.interval.min(commits);
@@ -138,6 +149,23 @@ impl Log {
     ) -> Result<T> {
         let result = self.shared.kernel.run(work).await?;
         result.map_err(|error| self.fault(error))
+    }
+
+    /// The newest snapshot; none when there is no table yet. Writes nothing.
+    ///
+    /// # Errors
+    /// `Config` when the directory holds something else.
+    pub(crate) async fn find(&self) -> Result<Option<SnapshotRef>> {
+        // What the directory holds is asked only when it is not a table as a rule.
+        let error = match self.open().await {
+            Ok(snapshot) => return Ok(Some(snapshot)),
+            Err(error) => error,
+        };
+        match self.place.content().await? {
+            Content::Nothing => Ok(None),
+            Content::Files => Err(occupied(self, "holds files that are no Delta table")),
+            Content::Table => Err(error),
+        }
     }
 
     /// The newest snapshot of an existing table.
@@ -189,7 +217,34 @@ impl Log {
                     break;
                 }
                 let data = ArrowEngineData::try_from_engine_data(batch?.actions)?;
-                collect(data.record_batch(), &mut open, &mut found);
+                for_each_entry(data.record_batch(), |id, number| {
+                    if open.remove(id) {
+                        found.insert(id.to_owned(), number);
+                    }
+                });
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// The newest versions of all `txn` entries: as many as there were ever names.
+    pub(crate) async fn all_entries(
+        &self,
+        snapshot: &SnapshotRef,
+    ) -> Result<BTreeMap<String, i64>> {
+        let snapshot = Arc::clone(snapshot);
+        self.run(move |engine| {
+            let mut found = BTreeMap::new();
+            let batches =
+                snapshot.log_segment().read_actions(engine.as_ref(), LOG_TXN_SCHEMA.clone())?;
+            for batch in batches {
+                let data = ArrowEngineData::try_from_engine_data(batch?.actions)?;
+                for_each_entry(data.record_batch(), |id, number| {
+                    if !found.contains_key(id) {
+                        found.insert(id.to_owned(), number);
+                    }
+                });
             }
             Ok(found)
         })
@@ -426,12 +481,8 @@ fn with_entries<S>(mut transaction: Transaction<S>, entries: Vec<(String, i64)>)
     transaction
 }
 
-/// Moves the wanted entries of one part of the log from `open` to `found`.
-fn collect(
-    batch: &arrow_array::RecordBatch,
-    open: &mut BTreeSet<String>,
-    found: &mut BTreeMap<String, i64>,
-) {
+/// Calls `take` for the entries of one part of the log.
+fn for_each_entry(batch: &arrow_array::RecordBatch, mut take: impl FnMut(&str, i64)) {
     let Some(entries) = batch.column_by_name("txn").and_then(|column| column.as_struct_opt())
     else {
         return;
@@ -442,12 +493,8 @@ fn collect(
         return;
     };
     for row in 0..entries.len() {
-        if entries.is_valid(row)
-            && ids.is_valid(row)
-            && numbers.is_valid(row)
-            && open.remove(ids.value(row))
-        {
-            found.insert(ids.value(row).to_owned(), numbers.value(row));
+        if entries.is_valid(row) && ids.is_valid(row) && numbers.is_valid(row) {
+            take(ids.value(row), numbers.value(row));
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     control, facts,
     kernel::Kernel,
     ledger::Ledger,
-    log::{Log, Shared},
+    log::{Layout, Log, Shared},
     mark::Names,
     migration::Kind,
     store::Place,
@@ -141,12 +141,10 @@ impl Inner {
     /// What facts and control say of a table: the greatest sequence that either rests on, the
     /// last batch with facts, and the verdict. Writes nothing.
     async fn recorded(&self, spec: &TableSpec, names: &Names) -> Result<Recorded> {
-        let wanted = vec![names.facts()];
-        let facts = self.facts.entries(wanted).await?.get(&names.facts()).copied();
-        let stored = match self.control.look().await? {
-            Some(snapshot) => {
-                control::stored(&self.control.log, &snapshot, names, &spec.name).await?
-            }
+        let facts = self.facts.number(&names.facts()).await?;
+        let control = self.control.log.recalling();
+        let stored = match self.control.look(&control).await? {
+            Some(snapshot) => control::stored(&control, &snapshot, names, &spec.name).await?,
             None => None,
         };
         Ok(Recorded { facts, stored })
@@ -188,7 +186,8 @@ impl Inner {
             );
         }
         let now = self.shared.clock.now();
-        self.facts.append(&names.facts(), sequence, |layout| record.rows(layout, now)).await
+        let rows = Box::new(move |layout: &Layout| record.rows(layout, now));
+        self.facts.append(names.facts(), sequence, rows).await
     }
 }
 
@@ -217,19 +216,17 @@ impl Sink for DeltaSink {
         // Facts and verdict follow the mark, so they are read before it.
         let recorded = inner.recorded(spec, &names).await?;
         let known = recorded.sequence();
-        let found = bronze::look(&log, spec).await?;
+        let recalling = log.recalling();
+        let found = bronze::find(&recalling, spec, &names).await?;
         let before = match &found {
-            Some(snapshot) => {
-                bronze::check_columns(&log, snapshot, spec).await?;
-                names.mark(&bronze::entries(&log, snapshot, &names).await?)?
-            }
+            Some(found) => names.mark(&found.entries)?,
             None => None,
         };
         let reached = before.map_or(0, |mark| i64::try_from(mark.sequence).unwrap_or(i64::MAX));
         if reached < known {
             return Err(bronze::rewound(&log, spec, found.is_some(), before.as_ref(), known));
         }
-        let owned = bronze::own(&log, spec, &names).await?;
+        let owned = bronze::own(&recalling, spec, &names, found).await?;
         drop(inner.facts.lock().await?);
         drop(inner.control.lock().await?);
         inner.repair_facts(&log, &owned, spec, &names, recorded.facts.unwrap_or(0)).await?;
@@ -244,6 +241,7 @@ impl Sink for DeltaSink {
         let names = Names::new(&spec.name);
         let log = bronze::log_of(&inner.shared, &inner.root, spec);
         let recorded = inner.recorded(spec, &names).await?;
+        let log = log.recalling();
         let Some(snapshot) = bronze::look(&log, spec).await? else {
             return Ok(None);
         };
@@ -255,6 +253,7 @@ impl Sink for DeltaSink {
         let inner = &self.inner;
         let names = Names::new(&spec.name);
         let log = bronze::log_of(&inner.shared, &inner.root, spec);
+        let log = log.recalling();
         let Some(snapshot) = bronze::look(&log, spec).await? else {
             return Ok(false);
         };

@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch,
+    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StringArray,
     cast::AsArray,
     types::{
         Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
@@ -154,7 +154,7 @@ impl Bounds {
             }
             Self::Text(range) => {
                 if let Some(values) = array.as_string_opt::<i32>() {
-                    values.iter().flatten().for_each(|text| widen_text(range, text));
+                    texts(range, values);
                 }
             }
         }
@@ -184,7 +184,7 @@ impl Bounds {
     }
 }
 
-fn widen_by<T: ArrowPrimitiveType, N: Ord + Copy>(
+fn widen_by<T: ArrowPrimitiveType<Native: Ord>, N: Ord + Copy>(
     range: &mut Option<(N, N)>,
     array: &ArrayRef,
     widen: impl Fn(T::Native) -> N,
@@ -192,12 +192,27 @@ fn widen_by<T: ArrowPrimitiveType, N: Ord + Copy>(
     let Some(values) = array.as_any().downcast_ref::<PrimitiveArray<T>>() else {
         return;
     };
-    for value in values.iter().flatten().map(widen) {
+    let found = if values.null_count() == 0 {
+        extremes(values.values().iter().copied())
+    } else {
+        extremes(values.iter().flatten())
+    };
+    if let Some((low, high)) = found.map(|(low, high)| (widen(low), widen(high))) {
         *range = Some(match *range {
-            None => (value, value),
-            Some((least, greatest)) => (least.min(value), greatest.max(value)),
+            None => (low, high),
+            Some((least, greatest)) => (least.min(low), greatest.max(high)),
         });
     }
+}
+
+/// The least and the greatest value.
+fn extremes<N: Ord + Copy>(mut values: impl Iterator<Item = N>) -> Option<(N, N)> {
+    let first = values.next()?;
+    Some(
+        values.fold((first, first), |(least, greatest), value| {
+            (least.min(value), greatest.max(value))
+        }),
+    )
 }
 
 fn floats(range: &mut Option<(f64, f64)>, nan: &mut bool, values: impl Iterator<Item = f64>) {
@@ -270,6 +285,15 @@ pub(crate) fn decimal_text(value: i128, scale: i8) -> String {
     let padded = format!("{digits:0>width$}", width = scale + 1);
     let (whole, part) = padded.split_at(padded.len() - scale);
     format!("{sign}{whole}.{part}")
+}
+
+/// Of a batch its two extremes are enough: a text that begins like the greatest one's kept part and
+/// goes on behind it is no smaller than the greatest one.
+fn texts(range: &mut Option<TextRange>, values: &StringArray) {
+    if let Some((least, greatest)) = extremes(values.iter().flatten()) {
+        widen_text(range, least);
+        widen_text(range, greatest);
+    }
 }
 
 fn widen_text(range: &mut Option<TextRange>, text: &str) {

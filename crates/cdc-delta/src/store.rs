@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use object_store::{ObjectStore, path::Path};
 use url::Url;
 
-use crate::{config::DeltaConfig, fault};
+use crate::{config::DeltaConfig, fault, local::LocalFiles};
 
 /// A directory in an object store.
 #[derive(Clone)]
@@ -49,7 +49,11 @@ impl Place {
         let options = StorageConfig::parse_options(config.storage_options.clone())
             .map_err(|error| wrong(error.to_string()))?;
         let log = logstore_for(&url, options).map_err(|error| wrong(error.to_string()))?;
-        Self::new(log.root_object_store(None), url)
+        let store = log.root_object_store(None);
+        match url.scheme() {
+            "file" => Self::new(Arc::new(LocalFiles::new(store)), url),
+            _ => Self::new(store, url),
+        }
     }
 
     /// The directory `url` in a store whose paths are the URL's paths.

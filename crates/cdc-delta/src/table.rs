@@ -367,10 +367,8 @@ impl TableSink for DeltaTable {
         self.mark = Some(mark);
         let sequence = i64::try_from(mark.sequence).unwrap_or(i64::MAX);
         let now = self.log.shared.clock.now();
-        self.inner
-            .facts
-            .append(&self.names.facts(), sequence, |layout| record.rows(layout, now))
-            .await?;
+        let rows = Box::new(move |layout: &Layout| record.rows(layout, now));
+        self.inner.facts.append(self.names.facts(), sequence, rows).await?;
         self.snapshot = self.log.checkpoint(Arc::clone(&self.snapshot)).await;
         Ok(Committed::Now)
     }

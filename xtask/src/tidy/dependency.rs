@@ -32,7 +32,7 @@ enum Role {
     Adapter,
     /// The binary, which assembles the parts.
     Binary,
-    /// The test package and the examples, which see everything.
+    /// The test package, the examples and the measurements, which see everything.
     Edge,
     Tasks,
 }
@@ -43,6 +43,8 @@ impl Role {
             CORE => Self::Core,
             CONFORMANCE => Self::Conformance,
             "cdc-cli" => Self::Binary,
+            // It measures the parts together and is no part itself.
+            "cdc-bench" => Self::Edge,
             "xtask" => Self::Tasks,
             _ if package.directory.starts_with("crates/") => Self::Adapter,
             _ => Self::Edge,

@@ -260,9 +260,10 @@ impl Engine {
                 *entry |= has;
             }
         }
-        for (index, table) in run.tables.iter_mut().enumerate() {
-            let quiet = asked_by.contains(&index) && news.get(index) == Some(&false);
-            if let Some(open) = table.open.as_mut().filter(|_| quiet) {
+        for index in asked_by {
+            let quiet = news.get(index) == Some(&false);
+            let table = run.tables.get_mut(index).filter(|_| quiet);
+            if let Some(open) = table.and_then(|table| table.open.as_mut()) {
                 open.quiet_until = upper.stamp.position;
             }
         }

@@ -1,0 +1,225 @@
+//! Attach, mark look-up and commit while a table's log grows, and their requests to the store.
+//!
+//! Each age of the log is measured over a whole checkpoint interval, so that each sees every length
+//! of the tail. Each turn is a new sink, as another process would open it. Times are taken on the
+//! sink's own local store, requests counted on one that counts.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use cdc_core::{Stamp, TableSpec, port::Sink};
+use cdc_delta::{DeltaConfig, DeltaSink, KernelCalls};
+use object_store::local::LocalFileSystem;
+use url::Url;
+
+use crate::{
+    Figure, Outcome, Scale, Target,
+    changes::{LogShape, batches},
+    columns::spec,
+    counting::{CountingStore, Requests},
+    feeder::{Feeder, sink},
+    figure::{median, millis},
+    machine::{Numbers, RealClock, Watch, one_thread},
+};
+
+const SHAPE: LogShape = LogShape { rows_a_commit: 10 };
+
+pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<()> {
+    let ages: &[u64] = scale.pick(&[10, 100, 1_000, 10_000], &[10, 20]);
+    let turns = scale.pick(50, 3);
+    let dir = tempfile::tempdir()?;
+    let mut bench = Bench::new(dir.path())?;
+    let runtime = one_thread()?;
+    let mut stages = Vec::new();
+    for age in ages {
+        runtime.block_on(bench.grow(*age))?;
+        stages.push((*age, runtime.block_on(bench.stage(turns))?));
+    }
+    let (Some((young, first)), Some((old, last))) = (stages.first(), stages.last()) else {
+        return Ok(());
+    };
+    for step in Step::ALL {
+        let (before, after) = (first.time(step), last.time(step));
+        let between =
+            stages.iter().map(|(age, stage)| format!("{age}: {}", millis(stage.time(step))));
+        report(
+            Figure::ratio(
+                format!("{} after {old} commits (all ages: {})", step.name(), join(between)),
+                millis(after),
+                format!("{} after {young}", millis(before)),
+                after / before,
+            )
+            .with_target(Target::AtMost(1.2)),
+        );
+    }
+    for step in Step::ALL {
+        let requests = last.requests(step);
+        let what = format!("{}: requests beyond the newest checkpoint and its tail", step.name());
+        report(
+            Figure::value(what, requests.said(), requests.most(), "requests")
+                .with_target(Target::AtMost(3.0)),
+        );
+    }
+    Ok(())
+}
+
+fn join(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Attach,
+    LookUp,
+    Commit,
+}
+
+impl Step {
+    const ALL: [Self; 3] = [Self::Attach, Self::LookUp, Self::Commit];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Attach => "attach",
+            Self::LookUp => "mark look-up",
+            Self::Commit => "commit of one row batch",
+        }
+    }
+}
+
+/// One age of the log: what each turn took.
+#[derive(Default)]
+struct Stage {
+    times: Vec<(Step, f64)>,
+    requests: Vec<(Step, Requests)>,
+}
+
+impl Stage {
+    fn time(&self, step: Step) -> f64 {
+        median(self.times.iter().filter(|done| done.0 == step).map(|done| done.1).collect())
+    }
+
+    /// The requests of the median turn.
+    fn requests(&self, step: Step) -> Beyond {
+        let of = |part: &'static str| {
+            #[allow(clippy::cast_precision_loss, reason = "a few")]
+            let counts = self.requests.iter().filter(|done| done.0 == step).map(|done| {
+                if part.is_empty() {
+                    done.1.beyond.len() as f64
+                } else {
+                    done.1.beyond_in(part) as f64
+                }
+            });
+            median(counts.collect())
+        };
+        Beyond {
+            bronze: of("/bronze/"),
+            facts: of("/facts/"),
+            control: of("/control/"),
+            all: of(""),
+        }
+    }
+}
+
+/// Requests by the table they are about.
+struct Beyond {
+    bronze: f64,
+    facts: f64,
+    control: f64,
+    all: f64,
+}
+
+impl Beyond {
+    fn said(&self) -> String {
+        let Self { bronze, facts, control, all } = self;
+        format!("{bronze} for the table, {facts} for facts, {control} for control ({all})")
+    }
+
+    /// Facts and control are tables of their own: each is held to the target.
+    fn most(&self) -> f64 {
+        self.bronze.max(self.facts).max(self.control)
+    }
+}
+
+struct Bench {
+    path: PathBuf,
+    spec: TableSpec,
+    rows: arrow_array::RecordBatch,
+    commits: u64,
+    sinks: u64,
+}
+
+impl Bench {
+    fn new(root: &Path) -> Outcome<Self> {
+        Ok(Self {
+            path: root.to_owned(),
+            spec: spec("t")?,
+            rows: batches(1, 100)?.pop().ok_or("no batch")?,
+            commits: 0,
+            sinks: 0,
+        })
+    }
+
+    fn open(&mut self) -> Outcome<DeltaSink> {
+        self.sinks += 1;
+        sink(&self.path, KernelCalls::InPlace, self.sinks)
+    }
+
+    fn open_counting(&mut self) -> Outcome<(DeltaSink, CountingStore)> {
+        self.sinks += 1;
+        let root = Url::from_directory_path(&self.path).map_err(|()| "the directory has no URL")?;
+        let store = CountingStore::new(Arc::new(LocalFileSystem::new()));
+        let mut config = DeltaConfig::new(root.as_str());
+        config.kernel_calls = KernelCalls::InPlace;
+        let (clock, entropy) = (Arc::new(RealClock), Arc::new(Numbers::new(self.sinks)));
+        let over = Arc::new(store.clone());
+        Ok((DeltaSink::with_store(config, root, over, clock, entropy)?, store))
+    }
+
+    fn end(&mut self) -> Stamp {
+        self.commits += 1;
+        SHAPE.stamp(self.commits)
+    }
+
+    /// Commits marks without rows until the log has about as many commits.
+    async fn grow(&mut self, commits: u64) -> Outcome<()> {
+        let sink = self.open()?;
+        let mut feeder = Feeder::attach(&sink, &self.spec).await?;
+        while feeder.sequence() < commits {
+            feeder.commit(self.end()).await?;
+        }
+        Ok(())
+    }
+
+    async fn stage(&mut self, turns: usize) -> Outcome<Stage> {
+        let mut stage = Stage::default();
+        for _ in 0..turns {
+            let sink = self.open()?;
+            self.steps(&sink, |step, seconds| stage.times.push((step, seconds))).await?;
+        }
+        // Fewer: they do not vary with what else the machine does.
+        for _ in 0..turns.div_ceil(5) {
+            let (sink, store) = self.open_counting()?;
+            self.steps(&sink, |step, _| stage.requests.push((step, store.take()))).await?;
+        }
+        Ok(stage)
+    }
+
+    /// The three steps of a sink that was just opened.
+    async fn steps(&mut self, sink: &DeltaSink, mut done: impl FnMut(Step, f64)) -> Outcome<()> {
+        let watch = Watch::start();
+        if sink.inspect(&self.spec).await?.is_none() {
+            return Err("the table is gone".into());
+        }
+        done(Step::LookUp, watch.stop().wall);
+        let watch = Watch::start();
+        let mut feeder = Feeder::attach(sink, &self.spec).await?;
+        done(Step::Attach, watch.stop().wall);
+        let watch = Watch::start();
+        feeder.stage(&self.rows).await?;
+        feeder.commit(self.end()).await?;
+        done(Step::Commit, watch.stop().wall);
+        Ok(())
+    }
+}

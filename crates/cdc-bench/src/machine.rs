@@ -1,0 +1,139 @@
+//! What is read of the machine: time, CPU time, memory; and the ports over it.
+
+use std::{
+    fs,
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use cdc_core::{
+    Timestamp,
+    port::{Clock, Entropy},
+};
+use futures_util::{FutureExt, future::BoxFuture};
+
+use crate::Outcome;
+
+/// The wall clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RealClock;
+
+impl Clock for RealClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    fn elapsed(&self) -> Duration {
+        static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        BEGUN.elapsed()
+    }
+
+    fn sleep(&self, pause: Duration) -> BoxFuture<'static, ()> {
+        async move { tokio::time::sleep(pause).await }.boxed()
+    }
+}
+
+/// Numbers that look random, from a seed.
+pub(crate) struct Numbers(AtomicU64);
+
+impl Numbers {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+}
+
+impl Entropy for Numbers {
+    fn next_u64(&self) -> u64 {
+        // SplitMix64.
+        let mut x = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ (x >> 31)
+    }
+}
+
+/// What a piece of work took, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    pub(crate) wall: f64,
+    /// CPU time of all threads of this process.
+    pub(crate) cpu: f64,
+}
+
+/// Measures from its making on.
+pub(crate) struct Watch {
+    begun: Instant,
+    cpu: f64,
+}
+
+impl Watch {
+    pub(crate) fn start() -> Self {
+        Self { begun: Instant::now(), cpu: cpu_seconds() }
+    }
+
+    pub(crate) fn stop(&self) -> Cost {
+        Cost { wall: self.begun.elapsed().as_secs_f64(), cpu: cpu_seconds() - self.cpu }
+    }
+}
+
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    #[allow(clippy::cast_precision_loss, reason = "below 2^53")]
+    let (seconds, nanos) = (time.tv_sec as f64, time.tv_nsec as f64);
+    seconds + nanos / 1e9
+}
+
+/// Forgets the peak of this process's memory.
+pub(crate) fn forget_peak() -> Outcome<()> {
+    Ok(fs::write("/proc/self/clear_refs", "5")?)
+}
+
+/// The most memory that was resident since the peak was forgotten, in MiB.
+pub(crate) fn peak_mib() -> Outcome<f64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"))
+        .ok_or("the system does not tell the peak of memory")?;
+    Ok(kib.trim().parse::<f64>()? / 1_024.0)
+}
+
+/// A runtime as the binary makes it.
+pub(crate) fn two_threads() -> Outcome<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// A runtime on the calling thread.
+pub(crate) fn one_thread() -> Outcome<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_costs_cpu_time_and_sleep_does_not() {
+        let watch = Watch::start();
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(watch.stop().wall >= 0.05);
+        let watch = Watch::start();
+        let mut number = 1_u64;
+        while watch.stop().cpu < 0.01 {
+            number = std::hint::black_box(number.wrapping_mul(7));
+        }
+        assert!(watch.stop().wall >= 0.005);
+    }
+
+    #[test]
+    fn the_peak_of_memory_sees_a_block_that_is_gone() {
+        forget_peak().expect("this system has /proc");
+        let before = peak_mib().expect("this system has /proc");
+        drop(std::hint::black_box(vec![1_u8; 64 << 20]));
+        assert!(peak_mib().expect("as above") >= before + 60.0);
+    }
+}
