@@ -408,3 +408,23 @@ fn lake_spec(world: &World, name: &str) -> TableSpec {
     let (_, columns) = world.source_rows(&source).expect("readable");
     TableSpec::new(name, source, columns, vec!["id".to_owned()]).expect("plain columns")
 }
+
+#[test]
+fn a_mark_that_another_runner_moved_meanwhile_is_no_other_log() {
+    let world = world(&["t"]);
+    world.copy(&[table("t")]);
+    insert(&world, "t", 1);
+    let plan = FaultPlan::new(Arc::new(world.clock.clone()));
+    plan.script(Operation::Instances, Fault::Hold);
+    let source = FaultySource::new(Arc::new(world.source()), &plan);
+    let slow = world.engine_on(Arc::new(source), Arc::new(world.target.open()));
+    let never = Shutdown::never();
+    let mut late = Box::pin(slow.run_once(vec![table("t")], &never));
+    // It has read the high position, and is held before it looks at the table.
+    assert!((&mut late).now_or_never().is_none());
+    insert(&world, "t", 2);
+    assert_eq!(kinds(&world.copy(&[table("t")])), [None]);
+    plan.release_all();
+    assert_eq!(kinds(&block_on(late)), [None]);
+    assert_eq!(rows(&world, "t"), 2);
+}

@@ -16,5 +16,4 @@ mod lake;
 mod ledgers;
 mod order;
 mod refusal;
-mod simulation;
 mod window;
