@@ -157,14 +157,14 @@ impl Log {
     /// `Config` when the directory holds something else.
     pub(crate) async fn find(&self) -> Result<Option<SnapshotRef>> {
         // What the directory holds is asked only when it is not a table as a rule.
-        let error = match self.open().await {
-            Ok(snapshot) => return Ok(Some(snapshot)),
-            Err(error) => error,
-        };
+        if let Ok(snapshot) = self.open().await {
+            return Ok(Some(snapshot));
+        }
         match self.place.content().await? {
             Content::Nothing => Ok(None),
             Content::Files => Err(occupied(self, "holds files that are no Delta table")),
-            Content::Table => Err(error),
+            // Somebody may have created it in between; or the second error is as true.
+            Content::Table => self.open().await.map(Some),
         }
     }
 
