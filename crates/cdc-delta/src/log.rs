@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use arrow_array::{Array, Int64Array, StringArray, StructArray, cast::AsArray};
 use arrow_schema::SchemaRef as ArrowSchema;
 use cdc_core::{
     Error, ErrorKind, Result,
@@ -27,6 +26,7 @@ use crate::{
     config::DeltaConfig,
     fault,
     kernel::{Kernel, blocking},
+    mark::for_each_entry,
     migration::occupied,
     recall::Recall,
     staging::Staging,
@@ -157,14 +157,14 @@ impl Log {
     /// `Config` when the directory holds something else.
     pub(crate) async fn find(&self) -> Result<Option<SnapshotRef>> {
         // What the directory holds is asked only when it is not a table as a rule.
-        let error = match self.open().await {
-            Ok(snapshot) => return Ok(Some(snapshot)),
-            Err(error) => error,
-        };
+        if let Ok(snapshot) = self.open().await {
+            return Ok(Some(snapshot));
+        }
         match self.place.content().await? {
             Content::Nothing => Ok(None),
             Content::Files => Err(occupied(self, "holds files that are no Delta table")),
-            Content::Table => Err(error),
+            // Somebody may have created it in between; or the second error is as true.
+            Content::Table => self.open().await.map(Some),
         }
     }
 
@@ -479,26 +479,4 @@ fn with_entries<S>(mut transaction: Transaction<S>, entries: Vec<(String, i64)>)
         transaction = transaction.with_transaction_id(id, number);
     }
     transaction
-}
-
-/// Calls `take` for the entries of one part of the log.
-fn for_each_entry(batch: &arrow_array::RecordBatch, mut take: impl FnMut(&str, i64)) {
-    let Some(entries) = batch.column_by_name("txn").and_then(|column| column.as_struct_opt())
-    else {
-        return;
-    };
-    let ids: Option<&StringArray> = child(entries, "appId");
-    let numbers: Option<&Int64Array> = child(entries, "version");
-    let (Some(ids), Some(numbers)) = (ids, numbers) else {
-        return;
-    };
-    for row in 0..entries.len() {
-        if entries.is_valid(row) && ids.is_valid(row) && numbers.is_valid(row) {
-            take(ids.value(row), numbers.value(row));
-        }
-    }
-}
-
-fn child<'a, A: Array + 'static>(parent: &'a StructArray, name: &str) -> Option<&'a A> {
-    parent.column_by_name(name)?.as_any().downcast_ref()
 }

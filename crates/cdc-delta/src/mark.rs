@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use arrow_array::{Array, Int64Array, RecordBatch, StringArray, StructArray, cast::AsArray};
 use cdc_core::{Epoch, Error, ErrorKind, Mark, Position, Result, Timestamp};
 
 /// Bytes of a position in one entry: as many as stay positive in a 64-bit number.
@@ -150,6 +151,28 @@ impl Names {
              table's directory away and copy the table again",
             )
     }
+}
+
+/// Calls `take` for the `txn` entries of one part of a log.
+pub(crate) fn for_each_entry(batch: &RecordBatch, mut take: impl FnMut(&str, i64)) {
+    let Some(entries) = batch.column_by_name("txn").and_then(|column| column.as_struct_opt())
+    else {
+        return;
+    };
+    let ids: Option<&StringArray> = child(entries, "appId");
+    let numbers: Option<&Int64Array> = child(entries, "version");
+    let (Some(ids), Some(numbers)) = (ids, numbers) else {
+        return;
+    };
+    for row in 0..entries.len() {
+        if entries.is_valid(row) && ids.is_valid(row) && numbers.is_valid(row) {
+            take(ids.value(row), numbers.value(row));
+        }
+    }
+}
+
+fn child<'a, A: Array + 'static>(parent: &'a StructArray, name: &str) -> Option<&'a A> {
+    parent.column_by_name(name)?.as_any().downcast_ref()
 }
 
 fn parts(width: usize) -> usize {
