@@ -34,7 +34,7 @@ fn each_planted_bug_is_caught_by_its_seed() {
     use cdc_sim::bite::{broken, caught_by};
 
     for bug in Planted::ALL {
-        let Some(seed) = caught_by(bug) else { continue };
-        assert!(broken(Some(bug), &draw(seed)).is_some(), "{bug} passes seed {seed}");
+        let Some(seed) = caught_by(*bug) else { continue };
+        assert!(broken(Some(*bug), &draw(seed)).is_some(), "{bug} passes seed {seed}");
     }
 }
