@@ -6,8 +6,8 @@ use cdc_core::{
     lookup_argument,
 };
 
-/// Readings of one input.
-const READINGS_MAX: usize = 48;
+/// Readings of one input: each may cost a search in the zone's history, and a fault needs few.
+const READINGS_MAX: usize = 12;
 /// Ticks of 9999-12-31: what SQL Server's `datetime` holds ends there.
 const TICKS_MAX: i64 = 2_958_463 * 86_400 * ServerTime::TICKS_A_SECOND;
 /// Ticks of 1753-01-01: where it begins.

@@ -3,6 +3,7 @@
 use std::{fmt, path::Path};
 
 use toml::{Table, Value};
+use url::Url;
 
 use super::problem::{self, Collector};
 
@@ -55,8 +56,8 @@ pub(super) fn is_secret(key: &str) -> bool {
         })
 }
 
-/// Takes every literal secret out of a file, and says where it belongs. Its value is never looked
-/// at again, so no message can show it.
+/// Takes every literal secret out of a file, and says where it belongs: the values of keys that name
+/// one, and the passwords of URLs. They are never looked at again, so no message can show them.
 pub(super) fn refuse_literals(table: &mut Table, path: &str, problems: &Collector) {
     let place = |key: &str| problem::path(path, key);
     let literal: Vec<_> = table
@@ -75,19 +76,35 @@ pub(super) fn refuse_literals(table: &mut Table, path: &str, problems: &Collecto
         );
     }
     for (key, value) in table.iter_mut() {
-        let path = place(key);
-        match value {
-            Value::Table(inner) => refuse_literals(inner, &path, problems),
-            Value::Array(list) => {
-                for (index, entry) in list.iter_mut().enumerate() {
-                    if let Value::Table(inner) = entry {
-                        refuse_literals(inner, &format!("{path}[{index}]"), problems);
-                    }
-                }
-            }
-            _ => {}
-        }
+        refuse_inside(value, &place(key), problems);
     }
+}
+
+fn refuse_inside(value: &mut Value, path: &str, problems: &Collector) {
+    match value {
+        Value::Table(inner) => refuse_literals(inner, path, problems),
+        Value::Array(list) => {
+            for (index, entry) in list.iter_mut().enumerate() {
+                refuse_inside(entry, &format!("{path}[{index}]"), problems);
+            }
+        }
+        Value::String(text) => {
+            if let Some(bare) = without_password(text) {
+                problems.add(path, "holds a password; a secret must not stand in the file");
+                *text = bare;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A URL that holds a password, without it, whichever setting it is given to.
+fn without_password(text: &str) -> Option<String> {
+    let mut url = Url::parse(text).ok()?;
+    url.password()?;
+    // Only a URL without a host refuses, and that one has no password.
+    url.set_password(None).ok();
+    Some(if url.password().is_none() { url.into() } else { String::new() })
 }
 
 /// The value of an environment variable; what is wrong in words otherwise.
@@ -136,6 +153,21 @@ mod tests {
         {
             assert!(!is_secret(key), "{key}");
         }
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_taken_out_wherever_it_stands() {
+        let text = "a = \"s3://k:planted@b/x\"\nb = [[\"https:k:planted@h\", \"s3://k@b\"]]\n\
+                    [[c]]\nd = \"s3://b/k:planted@b\"\n";
+        let mut table: Table = text.parse().expect("is TOML");
+        let problems = Collector::default();
+        refuse_literals(&mut table, "", &problems);
+        let places: Vec<_> = problems.into_list().into_iter().map(|found| found.path).collect();
+        assert_eq!(places, ["a", "b[0][0]"]);
+        assert_eq!(table["a"].as_str(), Some("s3://k@b/x"));
+        assert_eq!(table["b"][0][0].as_str(), Some("https://k@h/"));
+        // Behind the host it is a path.
+        assert_eq!(table["c"][0]["d"].as_str(), Some("s3://b/k:planted@b"));
     }
 
     #[test]

@@ -65,9 +65,6 @@ fn root(text: &str, base: &Path) -> Root {
         return Root::Local(normal(&resolve(base, text)).to_string_lossy().into_owned());
     }
     match Url::parse(text) {
-        Ok(url) if url.password().is_some() => {
-            Root::Refused("holds a password; a secret must not stand in the file".into())
-        }
         Ok(url) if url.scheme() == "file" => Root::Local(url.into()),
         Ok(url) => Root::Refused(format!(
             "\"{}://\" is no scheme of this build; this build writes local paths and file:// URLs \
