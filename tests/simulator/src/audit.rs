@@ -2,7 +2,7 @@
 //! it with what the source really committed.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -20,33 +20,12 @@ use crate::{
     oracle::{self, Truth},
     record::Record,
     script::GRANULARITY,
-    stage::Stage,
+    stage::{Fork, Stage},
+    target::{Book, Broken, fence, forward},
 };
 
 /// Microseconds that a reading may be after the moment: half a tick of `datetime`, rounded up.
 const TICK: i64 = 2_000;
-
-/// What is known of one table's target.
-#[derive(Clone, Debug, Default)]
-pub struct Book {
-    /// The durable mark.
-    pub mark: Option<Mark>,
-    /// Where the copy began.
-    pub first: Option<Position>,
-    /// The stored verdict.
-    pub finalized: Option<Timestamp>,
-    /// The data files, in the order of their commits.
-    pub files: Vec<String>,
-    /// Rows in them.
-    pub rows: u64,
-    fence: i64,
-    runner: i64,
-    verdict_end: Option<Position>,
-    seen: BTreeSet<(Lsn, Lsn, i32)>,
-    facts: BTreeSet<i64>,
-    /// The last batch has rows of a log that was replaced while they were on their way.
-    foreign: bool,
-}
 
 /// Looks at every commit. Clones are the same auditor.
 #[derive(Clone)]
@@ -64,7 +43,13 @@ struct Inner {
     run_begin: Option<Timestamp>,
 }
 
-type Broken = (Invariant, String);
+/// The logs that rows may come from.
+struct Logs<'a> {
+    forks: &'a [Fork],
+    /// The mark before belongs to a replaced one.
+    replaced: bool,
+    run_begin: Option<Timestamp>,
+}
 
 impl Auditor {
     /// An auditor of the lake in `objects`.
@@ -92,6 +77,12 @@ impl Auditor {
     #[must_use]
     pub fn book(&self, table: &str) -> Book {
         self.inner().books.get(table).cloned().unwrap_or_default()
+    }
+
+    /// True when the table's mark belongs to a log that a restore has replaced.
+    #[must_use]
+    pub fn is_replaced(&self, table: &str) -> bool {
+        self.book(table).is_replaced(&self.stage.forks())
     }
 
     /// A run begins: batches that are read from now on are of the log as it is now.
@@ -159,13 +150,15 @@ impl Auditor {
             batches.extend(book::rows(&self.objects, place, file).map_err(readable)?);
         }
         let rows = rows_of(&batches).map_err(readable)?;
-        let before = book.mark;
+        let (before, forks) = (book.mark, self.stage.forks());
+        let replaced = book.is_replaced(&forks);
         let Some(mark) = mark else {
             let bare = format!("{table}: {} rows without a mark", rows.len());
             return if rows.is_empty() { Ok(()) } else { Err((Invariant::PrefixOfSource, bare)) };
         };
         forward(table, before.as_ref(), &mark)?;
         book.mark = Some(mark);
+        book.forks = forks.len();
         let Some(before) = before else {
             book.first = Some(mark.end);
             let early = format!("{table}: {} rows with the first mark", rows.len());
@@ -174,7 +167,8 @@ impl Auditor {
         if rows.is_empty() {
             self.record.count("engine:committed-progress");
         }
-        let foreign = self.compare(table, &before, &mark, &rows, book, run_begin)?;
+        let logs = Logs { forks: &forks, replaced, run_begin };
+        let foreign = self.compare(table, &before, &mark, &rows, book, &logs)?;
         book.foreign |= foreign;
         self.times(table, book, &rows, &mark)?;
         book.files.extend(entry.add);
@@ -191,18 +185,16 @@ impl Auditor {
         mark: &Mark,
         rows: &[Row],
         book: &mut Book,
-        run_begin: Option<Timestamp>,
+        logs: &Logs<'_>,
     ) -> Result<bool, Broken> {
-        let forks = self.stage.forks();
-        let replaced = forks.iter().any(|fork| before.end > Position::from(fork.kept));
         let archive = self.database.archive(0);
         let own = self.matches(table, before, mark, rows, book, &archive);
-        if !replaced && own.is_ok() {
+        if !logs.replaced && own.is_ok() {
             book.seen.extend(rows.iter().map(|row| (row.commit, row.seqval, row.operation)));
             return Ok(false);
         }
         // Read before a restore of this run, committed after it.
-        let recent = forks.iter().filter(|fork| Some(fork.moment) >= run_begin);
+        let recent = logs.forks.iter().filter(|fork| Some(fork.moment) >= logs.run_begin);
         for fork in recent {
             if self.matches(table, before, mark, rows, book, &fork.archive).is_ok() {
                 return Ok(true);
@@ -344,8 +336,8 @@ impl Auditor {
             let detail = format!("{table}: {until:?} by {end}, the mark is {mark:?}");
             return Err((Invariant::VerdictCovered, detail));
         }
-        let replaced = self.stage.forks().iter().any(|fork| end > Position::from(fork.kept));
-        if let Some(until) = until.filter(|_| !replaced && !book.foreign) {
+        let replaced = book.is_replaced(&self.stage.forks());
+        if let Some(until) = until.filter(|_| !replaced) {
             let early = archive.iter().find(|commit| {
                 Position::from(commit.lsn) > end
                     && commit.changes.iter().any(|change| change.table.name == table)
@@ -449,33 +441,4 @@ fn is_entry(file: &str) -> bool {
 fn parent(path: &Path) -> Path {
     let count = path.parts().count().saturating_sub(2);
     path.parts().take(count).collect()
-}
-
-fn fence(book: &mut Book, table: &str, entry: &Entry) -> Result<(), Broken> {
-    let (Some(fence), Some(runner)) = (entry.number(table, "fence"), entry.number(table, "runner"))
-    else {
-        return Ok(());
-    };
-    let owns = fence == book.fence && runner == book.runner;
-    if fence > book.fence {
-        book.fence = fence;
-        book.runner = runner;
-    } else if !owns {
-        let detail = format!("{table}: fence {fence} of {runner} above {}", book.fence);
-        return Err((Invariant::FenceHolds, detail));
-    }
-    Ok(())
-}
-
-fn forward(table: &str, before: Option<&Mark>, mark: &Mark) -> Result<(), Broken> {
-    let sequence = before.map_or(1, |before| before.sequence + 1);
-    let back = before.is_some_and(|before| {
-        mark.end < before.end
-            || mark.commit_time < before.commit_time
-            || mark.generation < before.generation
-    });
-    if mark.sequence != sequence || back {
-        return Err((Invariant::MarkForward, format!("{table}: {mark:?} after {before:?}")));
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow_array::RecordBatch;
 use cdc_conformance::{cell::Cell, image, rows::Rows};
 use cdc_core::{
-    Column, TableRef,
+    Column, Lsn, Position, TableRef,
     change::Operation,
     port::{Catalog, KeyRange, RowRequest, TableReader},
     schema,
@@ -14,7 +14,8 @@ use futures_util::{StreamExt, TryStreamExt};
 
 use crate::{
     invariant::Invariant,
-    script::{Key, Shape, Start},
+    oracle,
+    script::{Key, Shape},
     stage::{BASE, source_name},
     world::at_once,
     yard::Yard,
@@ -24,9 +25,11 @@ use crate::{
 /// instance began, so that all of its columns are known.
 pub(crate) fn compare(yard: &Yard, shape: &Shape, ended: &BTreeSet<String>, whole: bool) {
     for (table, key) in yard.stage.tables().iter().zip(&shape.tables) {
-        let begun_later = shape.start != Start::Before || yard.stage.recaptured(table);
-        let begun = yard.auditor.book(table).mark.is_some();
-        if !begun || ended.contains(*table) || (!whole && begun_later) {
+        let Some(first) = yard.auditor.book(table).first else { continue };
+        let archive = yard.database.archive(0);
+        let missed = oracle::changes(&archive, table, Position::from(Lsn::ZERO), first);
+        let begun_later = missed.iter().any(|change| change.required);
+        if ended.contains(*table) || (!whole && begun_later) {
             continue;
         }
         let compared = match key {

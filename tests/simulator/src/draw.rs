@@ -15,7 +15,11 @@ pub fn draw(seed: u64) -> Script {
     let restores = draw.one_in(4);
     let schemas = draw.one_in(2);
     let mood = Mood { restores, schemas };
-    let steps = (0..count).map(|_| draw.step(mood)).collect();
+    let mut steps = Vec::new();
+    if world.start == Start::Earliest {
+        draw.past(&mut steps);
+    }
+    steps.extend((0..count).map(|_| draw.step(mood)));
     Script { seed, world, steps }
 }
 
@@ -79,6 +83,17 @@ impl Draw<'_> {
         }
     }
 
+    /// A source with a past that cleanup has begun to take.
+    fn past(&mut self, steps: &mut Vec<Step>) {
+        for _ in 0..3 + self.below(6) {
+            let table = Some(self.table());
+            let put = Act::Put { table, keys: self.keys(), value: self.value() };
+            steps.push(Step::Now(put));
+            steps.push(Step::Now(Act::Pass(60_000 + self.below(400_000))));
+        }
+        steps.push(Step::Now(Act::Cleanup));
+    }
+
     fn step(&mut self, mood: Mood) -> Step {
         match self.below(20) {
             0..8 => Step::Now(self.act(mood)),
@@ -95,7 +110,7 @@ impl Draw<'_> {
 
     fn act(&mut self, mood: Mood) -> Act {
         let table = self.table();
-        match self.below(64) {
+        match self.below(68) {
             0..9 => Act::Put { table: Some(table), keys: self.keys(), value: self.value() },
             9..12 => Act::Put { table: None, keys: self.keys(), value: self.value() },
             12..19 => Act::Set { table, keys: self.keys(), value: self.value() },
@@ -112,18 +127,16 @@ impl Draw<'_> {
             40..42 => Act::Idle,
             42..45 => Act::Cleanup,
             45..47 => Act::CleanupSteps(u8::try_from(self.below(6)).unwrap_or_default()),
-            47 => match self.below(8) {
-                0 | 1 => Act::CleanupNewest(table),
-                2 => Act::Revoke(table),
-                3 => Act::Lockout(table),
-                4 => Act::Grant(table),
-                _ => Act::StopCapture,
-            },
+            47 => Act::StopCapture,
             48..50 => Act::StartCapture,
             50 => Act::Lag(self.below(200)),
             51..60 if mood.schemas => self.schema(table),
             60..62 if mood.restores => Act::Backup,
             62..64 if mood.restores => Act::Restore,
+            64 => Act::CleanupNewest(table),
+            65 => Act::Lockout(table),
+            66 => Act::Revoke(table),
+            67 => Act::Grant(table),
             _ => Act::Put { table: Some(table), keys: self.keys(), value: self.value() },
         }
     }

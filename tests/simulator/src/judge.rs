@@ -71,10 +71,7 @@ impl Judge<'_> {
                 Some(mark) => self.is_purged(mark) || !self.yard.stage.forks().is_empty(),
                 None => self.is_early(),
             },
-            ErrorKind::LineageBroken => mark.is_some_and(|mark| {
-                let forks = self.yard.stage.forks();
-                forks.iter().any(|fork| mark > Position::from(fork.kept))
-            }),
+            ErrorKind::LineageBroken => self.yard.auditor.is_replaced(self.table),
             ErrorKind::SchemaChanged => self.yard.stage.altered(self.table),
             ErrorKind::Config => self.is_gone() || (mark.is_none() && self.is_ahead()),
             _ => false,
@@ -90,10 +87,9 @@ impl Judge<'_> {
     fn is_over(&self) -> bool {
         let mark = self.yard.auditor.book(self.table).mark.map(|mark| mark.end);
         mark.is_some_and(|mark| {
-            let forks = self.yard.stage.forks();
             self.is_purged(mark)
                 || self.yard.stage.altered(self.table)
-                || forks.iter().any(|fork| mark > Position::from(fork.kept))
+                || self.yard.auditor.is_replaced(self.table)
         })
     }
 

@@ -24,6 +24,7 @@ pub mod script;
 pub mod shrink;
 pub mod stage;
 pub mod store;
+pub mod target;
 pub mod watch;
 pub mod witness;
 pub mod world;

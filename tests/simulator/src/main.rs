@@ -8,6 +8,7 @@ use cdc_sim::{
     campaign::{Failure, Summary, explain, guarded, kept, read},
     draw::draw,
     script::Script,
+    world::Outcome,
 };
 use clap::Parser;
 
@@ -82,10 +83,12 @@ fn run(arguments: &Arguments) -> std::io::Result<bool> {
         let outcome = guarded(&script);
         println!("events {} hash {:016x}", outcome.events, outcome.hash);
         write_trace(arguments, &outcome.lines)?;
-        if let Some(violation) = &outcome.violation {
-            println!("broken {violation}");
+        if outcome.violation.is_none() {
+            return Ok(true);
         }
-        return Ok(outcome.violation.is_none());
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        campaign.told(&name, &script, outcome)?;
+        return Ok(false);
     }
     if !arguments.fresh_only {
         let kept = kept()?;
@@ -157,6 +160,11 @@ impl Campaign<'_> {
     fn play(&mut self, name: &str, script: &Script) -> std::io::Result<()> {
         let outcome = guarded(script);
         self.summary.add(&outcome);
+        self.told(name, script, outcome)
+    }
+
+    /// Prints what a script breaks, with the shortest script that breaks it too.
+    fn told(&mut self, name: &str, script: &Script, outcome: Outcome) -> std::io::Result<()> {
         let Some(violation) = outcome.violation else { return Ok(()) };
         self.failed += 1;
         println!("{name} breaks {violation}");

@@ -237,13 +237,10 @@ impl World {
         yard.bucket.set_trouble(0, Trouble::NONE);
         yard.bucket.land_all();
         for _ in 0..ROUNDS {
-            yard.stage.act(&Act::StartCapture);
-            yard.stage.act(&Act::Lag(0));
-            (0..4).for_each(|table| yard.stage.act(&Act::Grant(table)));
+            self.mend();
             yard.clock.advance(REST);
             self.run(&Run::CALM).await;
         }
-        yard.stage.act(&Act::StartCapture);
         self.rest().await;
         let compared = |world: &Self, whole: bool| {
             if !world.yard.record.is_broken() {
@@ -260,11 +257,20 @@ impl World {
         self.followed();
     }
 
+    /// Capture runs without a lag, and the login has its rights.
+    fn mend(&self) {
+        let stage = &self.yard.stage;
+        stage.act(&Act::StartCapture);
+        stage.act(&Act::Lag(0));
+        (0..4).for_each(|table| stage.act(&Act::Grant(table)));
+    }
+
     /// A calm run of a source at which nothing happens.
     async fn rest(&mut self) {
         if self.yard.record.is_broken() {
             return;
         }
+        self.mend();
         self.yard.clock.advance(REST);
         self.yard.stage.quiet(true);
         self.run(&Run::CALM).await;

@@ -144,16 +144,23 @@ impl Gate {
                 Err(lost.with("operation", format!("{operation:?}")))
             }
             Some(Fault::Crash) => {
-                self.dead.store(true, Ordering::SeqCst);
+                self.die();
                 self.alive(operation).await?;
                 work.await
             }
             Some(Fault::CrashAfter) => {
                 let result = work.await;
-                self.dead.store(true, Ordering::SeqCst);
+                self.die();
                 self.alive(operation).await?;
                 result
             }
+        }
+    }
+
+    fn die(&self) {
+        let alive = !self.dead.swap(true, Ordering::SeqCst);
+        if let Some(watcher) = self.plan.watcher().filter(|_| alive) {
+            watcher.died(self.handle);
         }
     }
 
@@ -162,8 +169,7 @@ impl Gate {
         if !self.is_dead() {
             return Ok(());
         }
-        if let Some(watcher) = self.plan.watcher() {
-            watcher.died(self.handle);
+        if self.plan.watcher().is_some() {
             std::future::pending::<()>().await;
         }
         Err(Error::new(ErrorKind::Cancelled, "process of this handle died")

@@ -316,6 +316,7 @@ fn a_watched_process_vanishes_with_source_and_sink() {
             (handle, Operation::High, None, false),
             (handle, Operation::High, None, true),
             (handle, Operation::High, Some(Fault::Crash), false),
+            (handle, Operation::Close, Some(Fault::CrashAfter), true),
         ]
     );
 }

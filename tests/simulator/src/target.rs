@@ -1,0 +1,74 @@
+//! What is known of one table's target, and how its marks and owners follow each other.
+
+use std::collections::BTreeSet;
+
+use cdc_core::{Lsn, Mark, Position, Timestamp};
+
+use crate::{book::Entry, invariant::Invariant, stage::Fork};
+
+/// A broken invariant and what was seen.
+pub(crate) type Broken = (Invariant, String);
+
+/// What is known of one table's target.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    /// The durable mark.
+    pub mark: Option<Mark>,
+    /// Where the copy began.
+    pub first: Option<Position>,
+    /// The stored verdict.
+    pub finalized: Option<Timestamp>,
+    /// The data files, in the order of their commits.
+    pub files: Vec<String>,
+    /// Rows in them.
+    pub rows: u64,
+    pub(crate) fence: i64,
+    pub(crate) runner: i64,
+    pub(crate) verdict_end: Option<Position>,
+    pub(crate) seen: BTreeSet<(Lsn, Lsn, i32)>,
+    pub(crate) facts: BTreeSet<i64>,
+    /// Restores that happened before the last commit of a mark.
+    pub(crate) forks: usize,
+    /// The mark belongs to a log that a restore replaced while its batch was on its way.
+    pub(crate) foreign: bool,
+}
+
+impl Book {
+    /// True when the mark belongs to a log that a restore has replaced.
+    pub(crate) fn is_replaced(&self, forks: &[Fork]) -> bool {
+        let end = self.mark.map(|mark| mark.end);
+        let since = forks.iter().skip(self.forks);
+        self.foreign || since.into_iter().any(|fork| end > Some(Position::from(fork.kept)))
+    }
+}
+
+/// A commit is the owner's, or takes the table by a greater fence.
+pub(crate) fn fence(book: &mut Book, table: &str, entry: &Entry) -> Result<(), Broken> {
+    let (Some(fence), Some(runner)) = (entry.number(table, "fence"), entry.number(table, "runner"))
+    else {
+        return Ok(());
+    };
+    let owns = fence == book.fence && runner == book.runner;
+    if fence > book.fence {
+        book.fence = fence;
+        book.runner = runner;
+    } else if !owns {
+        let detail = format!("{table}: fence {fence} of {runner} above {}", book.fence);
+        return Err((Invariant::FenceHolds, detail));
+    }
+    Ok(())
+}
+
+/// A mark follows the one before.
+pub(crate) fn forward(table: &str, before: Option<&Mark>, mark: &Mark) -> Result<(), Broken> {
+    let sequence = before.map_or(1, |before| before.sequence + 1);
+    let back = before.is_some_and(|before| {
+        mark.end < before.end
+            || mark.commit_time < before.commit_time
+            || mark.generation < before.generation
+    });
+    if mark.sequence != sequence || back {
+        return Err((Invariant::MarkForward, format!("{table}: {mark:?} after {before:?}")));
+    }
+    Ok(())
+}
