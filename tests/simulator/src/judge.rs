@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cdc_core::{
-    Error, ErrorKind, Position, RunReport, TableRef, Timestamp, plan,
-    port::{Bound, Catalog, PositionLog},
-};
+use cdc_core::{Error, ErrorKind, Position, RunReport, TableRef, Timestamp, plan, port::Catalog};
 
 use crate::{
     audit::passes,
@@ -109,13 +106,15 @@ impl Judge<'_> {
             return true;
         }
         let instances = self.instances();
+        let next = mark.increment();
         let Some(holder) = plan::holder(mark, &instances) else { return true };
-        let Ok(source) = self.yard.source() else { return false };
-        let low = at_once(source.low(std::slice::from_ref(&holder.name)));
-        match low.ok().and_then(|lows| lows.first().copied()) {
-            Some(Bound::At(low)) => mark.increment() < low,
-            _ => mark.increment() < holder.start,
-        }
+        // Newer instances are read from their start on.
+        instances.iter().filter(|one| one.start >= holder.start).any(|instance| {
+            let state = self.yard.database.instance(&instance.name);
+            let low = state.ok().and_then(|state| state.low).map(Position::from);
+            let from = if instance.name == holder.name { next } else { instance.start };
+            from < low.unwrap_or(instance.start)
+        })
     }
 
     fn since(&self) -> Option<Timestamp> {
