@@ -28,7 +28,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
     let pool = batches(scale.pick(POOL, 2), scale.pick(BATCH_ROWS, 1_024))?;
     // 5 M rows.
     let count = scale.pick(306, 4);
-    let turns = scale.pick(5, 1);
+    let turns = scale.pick(3, 1);
     let bench = Bench { dir: dir.path(), pool: &pool, count };
     let rows = count * pool.first().map_or(0, RecordBatch::num_rows);
     let finished = bench.finished()?;
