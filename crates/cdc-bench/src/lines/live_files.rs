@@ -50,7 +50,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
         }
         let path = dir.path().join("plain.parquet");
         let watch = Watch::start();
-        plain::write(&path, plain::settings().build(), &finished)?;
+        plain::write(&path, plain::of(&finished)?, &finished)?;
         encoding.push(watch.stop().wall);
     }
     let encoding = median(encoding);

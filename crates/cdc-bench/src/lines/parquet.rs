@@ -31,7 +31,8 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
     let rows = scale.pick(BATCH_ROWS, 512);
     // A million rows: as many as the largest row group takes.
     let finished = finished(dir.path(), batches(scale.pick(64, 4), rows)?, rows)?;
-    let variants = variants();
+    let schema = finished.first().ok_or("no rows")?.schema();
+    let variants = variants(&schema);
     let mut results: Vec<Result> = variants.iter().map(|_| Result::default()).collect();
     for turn in 0..scale.pick(3, 1) {
         for (variant, result) in variants.iter().zip(&mut results) {
