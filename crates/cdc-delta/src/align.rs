@@ -224,7 +224,7 @@ fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
         // The rows of one commit stand together.
         if last != Some(value) {
             for (pair, byte) in text.chunks_exact_mut(2).skip(1).zip(value) {
-                pair.copy_from_slice(&DIGITS[usize::from(*byte)]);
+                pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xF)]);
             }
             last = Some(value);
         }
@@ -237,22 +237,10 @@ fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
         .unwrap_or_else(|_| StringArray::new_null(rows))
 }
 
-/// The two upper-case hex digits of each byte.
-static DIGITS: [[u8; 2]; 256] = {
-    const fn digit(number: u8) -> u8 {
-        if number < 10 { b'0' + number } else { b'A' - 10 + number }
-    }
-    let mut digits = [[0; 2]; 256];
-    let mut byte = 0_u8;
-    loop {
-        digits[byte as usize] = [digit(byte >> 4), digit(byte & 0xF)];
-        if byte == u8::MAX {
-            break;
-        }
-        byte += 1;
-    }
-    digits
-};
+/// The upper-case hex digit of a number below 16.
+const fn digit(number: u8) -> u8 {
+    if number < 10 { b'0' + number } else { b'A' - 10 + number }
+}
 
 #[cfg(test)]
 mod tests {
