@@ -56,8 +56,9 @@ pub(super) fn is_secret(key: &str) -> bool {
         })
 }
 
-/// Takes every literal secret out of a file, and says where it belongs: the values of keys that name
-/// one, and the passwords of URLs. They are never looked at again, so no message can show them.
+/// Takes every literal secret out of a file, and says where it belongs: the values of keys that
+/// name one, and the passwords of URLs. They are never looked at again, so no message can show
+/// them.
 pub(super) fn refuse_literals(table: &mut Table, path: &str, problems: &Collector) {
     let place = |key: &str| problem::path(path, key);
     let literal: Vec<_> = table
