@@ -38,7 +38,8 @@ enum Task {
     },
     /// Simulate the engine and the Delta sink under faults; `-- --help` tells the arguments.
     Sim {
-        /// The simulator's own arguments: --seeds N, --seed S, --minutes M, --script FILE and more.
+        /// The simulator's own arguments: --seeds N, --seed S, --minutes M, --script FILE and more;
+        /// --release builds it in release.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

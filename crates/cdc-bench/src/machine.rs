@@ -131,9 +131,13 @@ mod tests {
 
     #[test]
     fn the_peak_of_memory_sees_a_block_that_is_gone() {
-        forget_peak().expect("this system has /proc");
-        let before = peak_mib().expect("this system has /proc");
-        drop(std::hint::black_box(vec![1_u8; 64 << 20]));
-        assert!(peak_mib().expect("as above") >= before + 60.0);
+        // Tests beside this one forget the peak too, but not every time.
+        let is_seen = (0..50).any(|_| {
+            forget_peak().expect("this system has /proc");
+            let before = peak_mib().expect("this system has /proc");
+            drop(std::hint::black_box(vec![1_u8; 64 << 20]));
+            peak_mib().expect("as above") >= before + 60.0
+        });
+        assert!(is_seen);
     }
 }

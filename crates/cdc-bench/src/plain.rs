@@ -6,6 +6,7 @@ use std::{
 };
 
 use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Schema};
 use parquet::{
     arrow::{
         ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder,
@@ -17,6 +18,7 @@ use parquet::{
         properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
         reader::{FileReader, SerializedFileReader},
     },
+    schema::types::ColumnPath,
 };
 
 use crate::Outcome;
@@ -25,11 +27,29 @@ use crate::Outcome;
 pub(crate) const ROW_GROUP_ROWS: usize = 256 << 10;
 
 /// The sink's settings. [`same_form`] checks that they still are.
-pub(crate) fn settings() -> WriterPropertiesBuilder {
-    WriterProperties::builder()
+pub(crate) fn settings(schema: &Schema) -> WriterPropertiesBuilder {
+    let own = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    let spread = schema.fields().iter().filter(|field| {
+        let wide = matches!(
+            field.data_type(),
+            DataType::Int64
+                | DataType::Float64
+                | DataType::Decimal128(..)
+                | DataType::Timestamp(..)
+        );
+        wide || field.name() == "_seqval"
+    });
+    spread.fold(own, |own, field| {
+        own.set_column_dictionary_enabled(ColumnPath::from(field.name().as_str()), false)
+    })
+}
+
+/// The sink's settings for the rows of a batch.
+pub(crate) fn of(batches: &[RecordBatch]) -> Outcome<WriterProperties> {
+    Ok(settings(&batches.first().ok_or("nothing to write")?.schema()).build())
 }
 
 /// Writes batches into one file. Returns its bytes.

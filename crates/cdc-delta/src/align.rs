@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, Decimal128Array, FixedSizeBinaryArray, Int32Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray, builder::StringBuilder, new_null_array,
+    TimestampMicrosecondArray, new_null_array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
@@ -211,16 +211,15 @@ fn constant(rows: usize, text: Option<&str>) -> ArrayRef {
 /// Positions in their text form: `0x` and upper-case hex digits.
 fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
     let width = usize::try_from(positions.value_length()).unwrap_or(0);
-    let digits = 2 + 2 * width;
-    let mut texts = StringBuilder::with_capacity(positions.len(), positions.len() * digits);
-    let mut text: Vec<u8> =
-        b"0x".iter().copied().chain(std::iter::repeat_n(b'0', 2 * width)).collect();
+    let rows = positions.len();
+    let mut text = vec![b'0'; 2 + 2 * width];
+    if let Some(mark) = text.get_mut(1) {
+        *mark = b'x';
+    }
+    let mut texts = Vec::with_capacity(rows * text.len());
     let mut last: Option<&[u8]> = None;
-    for row in 0..positions.len() {
-        if positions.is_null(row) {
-            texts.append_null();
-            continue;
-        }
+    for row in 0..rows {
+        // What a NULL's place holds is not looked at.
         let value = positions.value(row);
         // The rows of one commit stand together.
         if last != Some(value) {
@@ -229,18 +228,18 @@ fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
             }
             last = Some(value);
         }
-        // Digits are text.
-        texts.append_value(std::str::from_utf8(&text).unwrap_or_default());
+        texts.extend_from_slice(&text);
     }
-    texts.finish()
+    let offsets = OffsetBuffer::from_repeated_length(text.len(), rows);
+    let nulls = positions.nulls().cloned();
+    // Never empty: the digits are text, and as many as the rows need.
+    StringArray::try_new(offsets, Buffer::from_vec(texts), nulls)
+        .unwrap_or_else(|_| StringArray::new_null(rows))
 }
 
 /// The upper-case hex digit of a number below 16.
 const fn digit(number: u8) -> u8 {
-    match number {
-        0..=9 => b'0' + number,
-        _ => b'A' - 10 + number,
-    }
+    if number < 10 { b'0' + number } else { b'A' - 10 + number }
 }
 
 #[cfg(test)]

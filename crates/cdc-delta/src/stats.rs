@@ -290,10 +290,21 @@ pub(crate) fn decimal_text(value: i128, scale: i8) -> String {
 /// Of a batch its two extremes are enough: a text that begins like the greatest one's kept part and
 /// goes on behind it is no smaller than the greatest one.
 fn texts(range: &mut Option<TextRange>, values: &StringArray) {
-    if let Some((least, greatest)) = extremes(values.iter().flatten()) {
-        widen_text(range, least);
-        widen_text(range, greatest);
+    let mut values = values.iter().flatten();
+    let Some(first) = values.next() else {
+        return;
+    };
+    let (mut least, mut greatest) = (first, first);
+    for text in values {
+        // Positions ascend: one comparison is enough for them.
+        if text > greatest {
+            greatest = text;
+        } else if text < least {
+            least = text;
+        }
     }
+    widen_text(range, least);
+    widen_text(range, greatest);
 }
 
 fn widen_text(range: &mut Option<TextRange>, text: &str) {

@@ -19,6 +19,11 @@ pub fn draw(seed: u64) -> Script {
     if world.start == Start::Earliest {
         draw.past(&mut steps);
     }
+    match draw.below(8) {
+        0 => draw.instances(&mut steps),
+        1 => draw.lockout(&mut steps),
+        _ => {}
+    }
     steps.extend((0..count).map(|_| draw.step(mood)));
     Script { seed, world, steps }
 }
@@ -92,6 +97,40 @@ impl Draw<'_> {
             steps.push(Step::Now(Act::Pass(60_000 + self.below(400_000))));
         }
         steps.push(Step::Now(Act::Cleanup));
+    }
+
+    fn put(&mut self, table: u8) -> Step {
+        Step::Now(Act::Put { table: Some(table), keys: self.keys(), value: self.value() })
+    }
+
+    /// A batch over two instances, of which the newer one is cleaned meanwhile.
+    fn instances(&mut self, steps: &mut Vec<Step>) {
+        let table = self.table();
+        let call =
+            self.any(&[CallName::Low, CallName::Changes, CallName::ChangeBatch], CallName::Low);
+        let skip = u8::try_from(self.below(3)).unwrap_or_default();
+        steps.push(self.put(table));
+        steps.push(Step::Now(Act::SecondInstance(table)));
+        for _ in 0..3 {
+            steps.push(self.put(table));
+            steps.push(Step::Now(Act::Pass(10_000 + self.below(300_000))));
+        }
+        steps.push(Step::At { call, skip, act: Act::CleanupNewest(table) });
+        steps.push(Step::Run(Run { trouble: Trouble::NONE, ..self.run() }));
+    }
+
+    /// The login loses its rights, and what it was about to read goes.
+    fn lockout(&mut self, steps: &mut Vec<Step>) {
+        let table = self.table();
+        let call =
+            self.any(&[CallName::Low, CallName::Changes, CallName::ChangeBatch], CallName::Low);
+        let skip = u8::try_from(self.below(2)).unwrap_or_default();
+        steps.push(self.put(table));
+        steps.push(Step::Now(Act::Pass(1_500_000)));
+        steps.push(self.put(table));
+        steps.push(Step::Now(Act::Pass(120_000)));
+        steps.push(Step::At { call, skip, act: Act::Lockout(table) });
+        steps.push(Step::Run(Run { trouble: Trouble::NONE, ..self.run() }));
     }
 
     fn step(&mut self, mood: Mood) -> Step {

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cdc_core::{
-    Error, ErrorKind, Position, RunReport, TableRef, Timestamp, plan,
-    port::{Bound, Catalog, PositionLog},
-};
+use cdc_core::{Error, ErrorKind, Position, RunReport, TableRef, Timestamp, plan, port::Catalog};
 
 use crate::{
     audit::passes,
@@ -68,12 +65,13 @@ impl Judge<'_> {
             // A late write of a runner that died is a runner too.
             ErrorKind::Fenced => self.started > 1 || self.run.trouble.store_late > 0,
             ErrorKind::DataLoss => match mark {
-                Some(mark) => self.is_purged(mark) || !self.yard.stage.forks().is_empty(),
-                None => self.is_early(),
+                Some(mark) if self.is_purged(mark) => true,
+                Some(_) if !self.yard.stage.forks().is_empty() => true,
+                _ => self.may_start() && self.is_early(),
             },
             ErrorKind::LineageBroken => self.yard.auditor.is_replaced(self.table),
             ErrorKind::SchemaChanged => self.yard.stage.altered(self.table),
-            ErrorKind::Config => self.is_gone() || (mark.is_none() && self.is_ahead()),
+            ErrorKind::Config => self.is_gone() || (self.may_start() && self.is_ahead()),
             _ => false,
         }
     }
@@ -109,13 +107,20 @@ impl Judge<'_> {
             return true;
         }
         let instances = self.instances();
+        let next = mark.increment();
         let Some(holder) = plan::holder(mark, &instances) else { return true };
-        let Ok(source) = self.yard.source() else { return false };
-        let low = at_once(source.low(std::slice::from_ref(&holder.name)));
-        match low.ok().and_then(|lows| lows.first().copied()) {
-            Some(Bound::At(low)) => mark.increment() < low,
-            _ => mark.increment() < holder.start,
-        }
+        // Newer instances are read from their start on.
+        instances.iter().filter(|one| one.start >= holder.start).any(|instance| {
+            let state = self.yard.database.instance(&instance.name);
+            let low = state.ok().and_then(|state| state.low).map(Position::from);
+            let from = if instance.name == holder.name { next } else { instance.start };
+            from < low.unwrap_or(instance.start)
+        })
+    }
+
+    /// The copy may not have begun when the runner looked: another may have begun it since.
+    fn may_start(&self) -> bool {
+        self.started > 1 || self.yard.auditor.book(self.table).mark.is_none()
     }
 
     fn since(&self) -> Option<Timestamp> {

@@ -28,7 +28,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
     let pool = batches(scale.pick(POOL, 2), scale.pick(BATCH_ROWS, 1_024))?;
     // 5 M rows.
     let count = scale.pick(306, 4);
-    let turns = scale.pick(5, 1);
+    let turns = scale.pick(3, 1);
     let bench = Bench { dir: dir.path(), pool: &pool, count };
     let rows = count * pool.first().map_or(0, RecordBatch::num_rows);
     let finished = bench.finished()?;
@@ -51,23 +51,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
         .with_target(Target::AtLeast(0.9)),
     );
 
-    let two = two_threads()?;
-    let mut pairs = Vec::new();
-    for turn in turns..2 * turns {
-        let alone = bench.ours(&one, KernelCalls::InPlace, turn, 1)?;
-        let both = bench.ours(&two, KernelCalls::Pool, turn, 2)?;
-        pairs.push((2.0 / both.wall, 1.0 / alone.wall));
-    }
-    let of = Turns::of(pairs);
-    report(
-        Figure::ratio(
-            format!("two tables of {rows} rows each at once on two cores, by wall time"),
-            rows_a_second(rows, 1.0 / of.ours),
-            format!("{} one table on one core", rows_a_second(rows, 1.0 / of.reference)),
-            of.ratio,
-        )
-        .with_target(Target::AtLeast(1.7)),
-    );
+    bench.two_cores(&finished, rows, turns, report)?;
     Ok(())
 }
 
@@ -78,6 +62,41 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    /// Two tables at once, against one table alone and against two plain writers at once.
+    fn two_cores(
+        &self,
+        finished: &[RecordBatch],
+        rows: usize,
+        turns: usize,
+        report: &mut dyn FnMut(Figure),
+    ) -> Outcome<()> {
+        let (one, two) = (one_thread()?, two_threads()?);
+        let (mut to_one, mut to_plain) = (Vec::new(), Vec::new());
+        for turn in turns..2 * turns {
+            let alone = self.ours(&one, KernelCalls::InPlace, turn, 1)?;
+            let both = self.ours(&two, KernelCalls::Pool, turn, 2)?;
+            let watch = Watch::start();
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| self.reference(finished, 2 * turn));
+                self.reference(finished, 2 * turn + 1)?;
+                other.join().map_err(|_| "the other writer ended early")?
+            })?;
+            let plain = watch.stop();
+            to_one.push((2.0 / both.wall, 1.0 / alone.wall));
+            to_plain.push((2.0 / both.wall, 2.0 / plain.wall));
+        }
+        let what = format!("two tables of {rows} rows each at once on two cores, by wall time");
+        for (of, beside, target) in [
+            (Turns::of(to_one), "one table on one core", Target::AtLeast(1.7)),
+            (Turns::of(to_plain), "two plain writers on two threads", Target::None),
+        ] {
+            let ours = rows_a_second(rows, 1.0 / of.ours);
+            let reference = format!("{} {beside}", rows_a_second(rows, 1.0 / of.reference));
+            report(Figure::ratio(what.clone(), ours, reference, of.ratio).with_target(target));
+        }
+        Ok(())
+    }
+
     fn batches(&self) -> impl Iterator<Item = &RecordBatch> {
         self.pool.iter().cycle().take(self.count)
     }
@@ -92,7 +111,7 @@ impl Bench<'_> {
         let rows = self.pool.first().map_or(1, RecordBatch::num_rows);
         let finished = plain::read(ours, rows)?;
         let reference = self.dir.join("form.parquet");
-        plain::write(&reference, plain::settings().build(), &finished)?;
+        plain::write(&reference, plain::of(&finished)?, &finished)?;
         plain::same_form(ours, &reference)?;
         std::fs::remove_dir_all(&root)?;
         Ok(finished)
@@ -141,7 +160,7 @@ impl Bench<'_> {
         let path = self.dir.join(format!("plain-{turn}.parquet"));
         let watch = Watch::start();
         let batches = finished.iter().cycle().take(self.count);
-        plain::write(&path, plain::settings().build(), batches)?;
+        plain::write(&path, plain::of(finished)?, batches)?;
         let cost = watch.stop();
         std::fs::remove_file(&path)?;
         Ok(cost)

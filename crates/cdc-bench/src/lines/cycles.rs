@@ -39,7 +39,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
     let runtime = two_threads()?;
     let (many, lone) = (Running::start(&runtime, many)?, Running::start(&runtime, lone)?);
     idle(&runtime, &many, tables, scale.pick(500, 20), report)?;
-    busy(&runtime, &many, &lone, (tables, scale.pick(7, 2)), report)?;
+    busy(&runtime, &many, &lone, (tables, scale.pick(5, 2)), report)?;
     many.end(&runtime)?;
     lone.end(&runtime)
 }

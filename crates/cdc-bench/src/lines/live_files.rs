@@ -28,7 +28,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
     let root = dir.path().join("lake");
     fill(&runtime, &root, &rows, files)?;
 
-    let sink = sink(&root, KernelCalls::InPlace, 3)?;
+    let sink = sink(&root, KernelCalls::Pool, 3)?;
     let watch = Watch::start();
     let mut many = runtime.block_on(Feeder::attach(&sink, &spec("many")?))?;
     let attach = watch.stop();
@@ -50,7 +50,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
         }
         let path = dir.path().join("plain.parquet");
         let watch = Watch::start();
-        plain::write(&path, plain::settings().build(), &finished)?;
+        plain::write(&path, plain::of(&finished)?, &finished)?;
         encoding.push(watch.stop().wall);
     }
     let encoding = median(encoding);
@@ -88,7 +88,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
 
 /// A table whose log names as many files, with a checkpoint behind them; one more of few files.
 fn fill(runtime: &Runtime, root: &Path, rows: &RecordBatch, files: usize) -> Outcome<()> {
-    let first = sink(root, KernelCalls::InPlace, 1)?;
+    let first = sink(root, KernelCalls::Pool, 1)?;
     for name in ["many", "few"] {
         runtime.block_on(async {
             let mut feeder = Feeder::attach(&first, &spec(name)?).await?;
@@ -118,7 +118,7 @@ fn fill(runtime: &Runtime, root: &Path, rows: &RecordBatch, files: usize) -> Out
     }
     // A sink that writes a checkpoint with every commit.
     let mut config = DeltaConfig::new(root.to_string_lossy());
-    config.kernel_calls = KernelCalls::InPlace;
+    config.kernel_calls = KernelCalls::Pool;
     config.checkpoint_interval = 1;
     let clock = std::sync::Arc::new(RealClock);
     let often = DeltaSink::new(config, clock, std::sync::Arc::new(Numbers::new(2)))?;

@@ -29,11 +29,12 @@ use crate::{
 pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<()> {
     let dir = tempfile::tempdir()?;
     let rows = scale.pick(BATCH_ROWS, 512);
-    // 2.1 M rows: row groups of a million can show.
-    let finished = finished(dir.path(), batches(scale.pick(128, 4), rows)?, rows)?;
-    let variants = variants();
+    // A million rows: as many as the largest row group takes.
+    let finished = finished(dir.path(), batches(scale.pick(64, 4), rows)?, rows)?;
+    let schema = finished.first().ok_or("no rows")?.schema();
+    let variants = variants(&schema);
     let mut results: Vec<Result> = variants.iter().map(|_| Result::default()).collect();
-    for turn in 0..scale.pick(5, 1) {
+    for turn in 0..scale.pick(3, 1) {
         for (variant, result) in variants.iter().zip(&mut results) {
             result.take(variant, dir.path(), &finished, turn)?;
         }

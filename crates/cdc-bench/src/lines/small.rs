@@ -38,7 +38,7 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
         ours.push(commit(number)?);
         let watch = Watch::start();
         let path = dir.path().join(format!("{number}.parquet"));
-        plain::write(&path, plain::settings().build(), &finished)?;
+        plain::write(&path, plain::of(&finished)?, &finished)?;
         std::fs::write(path.with_extension("json"), [b' '; 2_048])?;
         reference.push(watch.stop());
     }

@@ -1,5 +1,6 @@
 //! The settings that are compared: the sink's own, and others with one thing changed.
 
+use arrow_schema::Schema;
 use parquet::{
     basic::{Compression, Encoding, ZstdLevel},
     file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
@@ -8,21 +9,12 @@ use parquet::{
 
 use crate::plain;
 
+type Builder = WriterPropertiesBuilder;
+
 /// A setting to compare.
 pub(super) struct Variant {
     pub(super) name: String,
     pub(super) properties: WriterProperties,
-}
-
-/// Columns of numbers and times whose values hardly repeat.
-const SPREAD: [&str; 7] =
-    ["_seqval", "_command_id", "_commit_ts", "id", "amount", "weight", "rate"];
-
-fn variant(
-    name: &str,
-    change: impl FnOnce(WriterPropertiesBuilder) -> WriterPropertiesBuilder,
-) -> Variant {
-    Variant { name: name.to_owned(), properties: change(plain::settings()).build() }
 }
 
 fn zstd(level: i32) -> Compression {
@@ -34,8 +26,12 @@ fn column(name: &str) -> ColumnPath {
 }
 
 /// The variants; the first is the sink's own.
-pub(super) fn variants() -> Vec<Variant> {
-    let mut variants = vec![variant("the sink's settings", |own| own)];
+pub(super) fn variants(schema: &Schema) -> Vec<Variant> {
+    let variant = |name: &str, change: &dyn Fn(Builder) -> Builder| Variant {
+        name: name.to_owned(),
+        properties: change(plain::settings(schema)).build(),
+    };
+    let mut variants = vec![variant("the sink's settings", &|own: Builder| own)];
     for (name, codec) in [
         ("uncompressed", Compression::UNCOMPRESSED),
         ("snappy", Compression::SNAPPY),
@@ -44,25 +40,32 @@ pub(super) fn variants() -> Vec<Variant> {
         ("zstd 3", zstd(3)),
         ("zstd 6", zstd(6)),
     ] {
-        variants.push(variant(name, |own| own.set_compression(codec)));
+        variants.push(variant(name, &|own: Builder| own.set_compression(codec)));
     }
-    variants.push(variant("dictionary everywhere", |own| own.set_dictionary_enabled(true)));
-    variants.push(variant("dictionary nowhere", |own| own.set_dictionary_enabled(false)));
-    variants.push(variant("dictionary not for columns that hardly repeat", |own| {
-        SPREAD.iter().fold(own, |own, name| own.set_column_dictionary_enabled(column(name), false))
+    for (name, enabled) in [("dictionary everywhere", true), ("dictionary nowhere", false)] {
+        variants.push(variant(name, &|own: Builder| {
+            schema.fields().iter().fold(own, |own, field| {
+                own.set_column_dictionary_enabled(column(field.name()), enabled)
+            })
+        }));
+    }
+    variants.push(variant("dictionary for texts that repeat alone", &|own: Builder| {
+        ["title", "note", "_start_lsn"]
+            .iter()
+            .fold(own, |own, name| own.set_column_dictionary_enabled(column(name), false))
     }));
-    variants.push(variant("delta encoding of _start_lsn and _seqval", |own| {
+    variants.push(variant("delta encoding of _start_lsn and _seqval", &|own: Builder| {
         ["_start_lsn", "_seqval"].iter().fold(own, |own, name| {
             own.set_column_dictionary_enabled(column(name), false)
                 .set_column_encoding(column(name), Encoding::DELTA_BYTE_ARRAY)
         })
     }));
-    variants.push(variant("delta encoding of _seqval", |own| {
+    variants.push(variant("delta encoding of _seqval", &|own: Builder| {
         own.set_column_dictionary_enabled(column("_seqval"), false)
             .set_column_encoding(column("_seqval"), Encoding::DELTA_BYTE_ARRAY)
     }));
     for rows in [64 << 10, 256 << 10, 1 << 20] {
-        variants.push(variant(&format!("row groups of {rows} rows"), |own| {
+        variants.push(variant(&format!("row groups of {rows} rows"), &|own: Builder| {
             own.set_max_row_group_row_count(Some(rows))
         }));
     }
@@ -71,12 +74,15 @@ pub(super) fn variants() -> Vec<Variant> {
         ("statistics of row groups", EnabledStatistics::Chunk),
         ("statistics of pages", EnabledStatistics::Page),
     ] {
-        variants.push(variant(name, |own| own.set_statistics_enabled(level)));
+        variants.push(variant(name, &|own: Builder| own.set_statistics_enabled(level)));
     }
-    variants.push(variant("statistics of pages for _start_lsn, _commit_ts and the key", |own| {
-        ["_start_lsn", "_commit_ts", "id"].iter().fold(own, |own, name| {
-            own.set_column_statistics_enabled(column(name), EnabledStatistics::Page)
-        })
-    }));
+    variants.push(variant(
+        "statistics of pages for _start_lsn, _commit_ts and the key",
+        &|own: Builder| {
+            ["_start_lsn", "_commit_ts", "id"].iter().fold(own, |own, name| {
+                own.set_column_statistics_enabled(column(name), EnabledStatistics::Page)
+            })
+        },
+    ));
     variants
 }
