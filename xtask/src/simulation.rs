@@ -1,7 +1,11 @@
 //! Runs the simulator, with what the tests have built anyway; a long campaign in release.
 
+use std::process::Command;
+
 use crate::{Result, steps, workspace::Workspace};
 
+/// The package and its binary.
+const PACKAGE: &str = "cdc-sim";
 /// Minutes of fresh seeds in the step of the tests.
 const STEP_MINUTES: &str = "2";
 
@@ -12,7 +16,7 @@ const STEP_MINUTES: &str = "2";
 /// When an invariant is broken, or it cannot be built.
 pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let release = |argument: &str| argument == "--release";
-    let mut all = vec!["run", "--quiet", "--package", "cdc-sim"];
+    let mut all = vec!["run", "--quiet", "--package", PACKAGE];
     all.extend(arguments.iter().map(String::as_str).find(|argument| release(argument)));
     if arguments.iter().any(|argument| argument.starts_with("--planted")) {
         all.extend(["--features", "planted-bugs"]);
@@ -29,9 +33,13 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 /// As for [`run`].
 pub fn step(workspace: &Workspace) -> Result<()> {
     let seed = workspace.commit().map_or(1, |commit| seed_of(&commit)).to_string();
-    let arguments =
-        ["run", "--package", "cdc-sim", "--", "--minutes", STEP_MINUTES, "--seed", &seed];
-    steps::run_to_end(&mut workspace.cargo(&arguments))
+    // Built with the workspace, so that nothing below it is built anew.
+    let build = ["build", "--workspace", "--bin", PACKAGE];
+    steps::run_to_end(&mut workspace.cargo(&build))?;
+    let mut command = Command::new(workspace.target.join("debug").join(PACKAGE));
+    command.args(["--minutes", STEP_MINUTES, "--seed", &seed, "--no-shrink"]);
+    command.arg("--failures").arg(workspace.target.join("sim")).current_dir(&workspace.root);
+    steps::run_to_end(&mut command)
 }
 
 /// A number from the first digits of a commit's name.

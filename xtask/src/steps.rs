@@ -60,9 +60,9 @@ impl Step {
             Self::Test => &["test", "--workspace"],
             Self::Planted => &[
                 "test",
-                "--package=cdc-core",
-                "--package=cdc-delta",
-                "--package=cdc-sim",
+                "--workspace",
+                "--lib",
+                "--test=it",
                 "--features=cdc-sim/planted-bugs",
                 "planted",
             ],

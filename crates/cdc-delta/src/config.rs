@@ -39,7 +39,7 @@ pub struct DeltaConfig {
     pub row_group_bytes: usize,
     /// Bytes of one part of an upload.
     pub upload_part_bytes: usize,
-    /// Parts of an upload on their way at the same time.
+    /// Parts of an upload on their way at the same time; one more at its end, for the rest.
     pub upload_parts: usize,
     /// Attempts of one commit while others commit to the same table.
     pub commit_attempts_max: u32,

@@ -82,8 +82,7 @@ impl Staging {
         let store = Arc::clone(&self.place.store);
         let upload =
             BufWriter::with_capacity(store, self.place.file(&name), config.upload_part_bytes)
-                // It starts one more than it is told.
-                .with_max_concurrency(config.upload_parts.saturating_sub(1));
+                .with_max_concurrency(config.upload_parts);
         Ok(OpenFile { name, upload, encoder: Encoder::new(layout, config)? })
     }
 
@@ -102,7 +101,7 @@ impl Staging {
         };
         let part = self.shared.config.upload_part_bytes;
         let sent = match put(&mut upload, rest, part).await {
-            Ok(()) => end(&mut upload).await,
+            Ok(()) => upload.shutdown().await.map_err(store_error),
             Err(error) => Err(error),
         };
         if let Err(error) = sent {
@@ -178,12 +177,6 @@ async fn put(upload: &mut BufWriter, mut bytes: Bytes, part: usize) -> object_st
         upload.put(bytes.split_to(part.min(bytes.len()))).await?;
     }
     Ok(())
-}
-
-/// Sends the last part after the others, so that there is never one too many on its way.
-async fn end(upload: &mut BufWriter) -> object_store::Result<()> {
-    upload.flush().await.map_err(store_error)?;
-    upload.shutdown().await.map_err(store_error)
 }
 
 fn store_error(error: std::io::Error) -> object_store::Error {

@@ -2,7 +2,7 @@
 //! it with what the source really committed.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -20,7 +20,7 @@ use crate::{
     oracle::{self, Truth},
     record::Record,
     script::GRANULARITY,
-    stage::{Fork, Stage},
+    stage::{BASE, Fork, Stage},
     target::{Book, Broken, fence, forward},
 };
 
@@ -41,6 +41,24 @@ pub struct Auditor {
 struct Inner {
     books: BTreeMap<String, Book>,
     run_begin: Option<Timestamp>,
+    commits_max: Option<u64>,
+}
+
+/// What a capture instance captures.
+struct Captured {
+    start: Lsn,
+    columns: BTreeSet<String>,
+}
+
+fn base() -> BTreeSet<String> {
+    BASE.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// The first captured column that a row does not hold as the change held it.
+fn differing<'a>(row: &Row, truth: &Truth, captured: &'a BTreeSet<String>) -> Option<&'a String> {
+    captured.iter().find(|name| {
+        row.cells.get(*name).unwrap_or(&Cell::Null) != truth.cells.get(*name).unwrap_or(&Cell::Null)
+    })
 }
 
 /// The logs that rows may come from.
@@ -86,8 +104,11 @@ impl Auditor {
     }
 
     /// A run begins: batches that are read from now on are of the log as it is now.
-    pub fn run_begins(&self, now: Timestamp) {
-        self.inner().run_begin = Some(now);
+    /// A batch takes at most `commits` entries of the mapping.
+    pub fn run_begins(&self, now: Timestamp, commits: Option<u64>) {
+        let mut inner = self.inner();
+        inner.run_begin = Some(now);
+        inner.commits_max = commits;
     }
 
     /// Looks at an object that became visible.
@@ -134,7 +155,7 @@ impl Auditor {
         let entry = Entry::parse(bytes).map_err(readable)?;
         let mark = entry.mark(table).map_err(readable)?;
         let mut inner = self.inner();
-        let run_begin = inner.run_begin;
+        let (run_begin, commits_max) = (inner.run_begin, inner.commits_max);
         let book = inner.books.entry(table.to_owned()).or_default();
         self.record.note(format!(
             "log p{process} {table} {} fence {:?} mark {} files {}",
@@ -166,6 +187,8 @@ impl Auditor {
         };
         if rows.is_empty() {
             self.record.count("engine:committed-progress");
+        } else {
+            self.limit(table, &before, &mark, commits_max)?;
         }
         let logs = Logs { forks: &forks, replaced, run_begin };
         let foreign = self.compare(table, &before, &mark, &rows, book, &logs)?;
@@ -218,7 +241,13 @@ impl Auditor {
         book: &Book,
         archive: &[Arc<ArchivedCommit>],
     ) -> Result<(), Broken> {
-        let truths = oracle::changes(archive, table, before.end, mark.end);
+        let instances = self.instances(table);
+        let newest = |commit: Lsn| {
+            let held = instances.values().filter(|instance| instance.start <= commit);
+            let newest = held.max_by_key(|instance| instance.start);
+            newest.map_or_else(base, |instance| instance.columns.clone())
+        };
+        let truths = oracle::changes(archive, table, before.end, mark.end, &newest);
         let mut left = truths.iter();
         let range = format!("{table} ({}, {}]", before.end, mark.end);
         for row in rows {
@@ -235,16 +264,23 @@ impl Auditor {
                     None => return Err(unexpected(book, identity, show)),
                 }
             };
-            if row.cells != truth.cells {
-                return Err((Invariant::SameValues, show));
+            let captured = match &row.instance {
+                Cell::Text(name) => instances.get(name).map(|instance| &instance.columns),
+                _ => None,
+            };
+            if let Some(name) = differing(row, truth, captured.unwrap_or(&base())) {
+                return Err((Invariant::SameValues, format!("{show}: column {name}")));
             }
             let batch = Cell::Int(i64::try_from(mark.sequence).unwrap_or_default());
             if row.batch != batch {
                 return Err((Invariant::SameValues, format!("{show}: batch {:?}", row.batch)));
             }
-            let late = self.late(row.time, truth.moment);
-            if let Some(late) = late {
+            if let Some(late) = self.late(row.time, truth.moment) {
                 return Err((Invariant::TimeNeverLate, format!("{show}: {late} us late")));
+            }
+            if self.early(row.time, truth.moment) {
+                let detail = format!("{show}: {:?} for {}", row.time, truth.moment);
+                return Err((Invariant::TimeNeverLate, detail));
             }
         }
         match left.find(|truth| truth.required) {
@@ -253,10 +289,26 @@ impl Auditor {
         }
     }
 
+    /// What the instances of a table that exist capture.
+    fn instances(&self, table: &str) -> BTreeMap<String, Captured> {
+        let look = |name: cdc_core::InstanceName| {
+            let state = self.database.instance(&name).ok()?;
+            let columns = state.columns.iter().map(|column| column.name.clone()).collect();
+            Some((name.to_string(), Captured { start: state.start, columns }))
+        };
+        self.stage.instances_of(table).into_iter().filter_map(look).collect()
+    }
+
     /// How much later a time is than the moment it stands for.
     fn late(&self, time: Option<i64>, moment: Timestamp) -> Option<i64> {
         let late = time?.saturating_sub(self.effective(moment).as_micros());
         (late > TICK).then_some(late)
+    }
+
+    /// True for a time that is unknown, or earlier than a reading of the moment can be.
+    fn early(&self, time: Option<i64>, moment: Timestamp) -> bool {
+        let least = moment.as_micros() - self.stage.early_micros() - TICK;
+        time.is_none_or(|time| time < least)
     }
 
     /// What a moment reads as at most. Times go on where the clock was before it was put back; and
@@ -281,6 +333,25 @@ impl Auditor {
         });
         let invariant = if purged { Invariant::PurgedIsNoEmpty } else { Invariant::PrefixOfSource };
         (invariant, detail)
+    }
+
+    /// A batch with rows takes no more entries of the mapping than it may.
+    fn limit(
+        &self,
+        table: &str,
+        before: &Mark,
+        mark: &Mark,
+        commits_max: Option<u64>,
+    ) -> Result<(), Broken> {
+        let Some(most) = commits_max else { return Ok(()) };
+        let mapping = self.database.mapping();
+        let inside = mapping.iter().map(|entry| Position::from(entry.lsn));
+        let entries = inside.filter(|at| *at > before.end && *at <= mark.end).count() as u64;
+        if entries > most {
+            let detail = format!("{table}: a batch of {entries} entries, {most} allowed");
+            return Err((Invariant::Limits, detail));
+        }
+        Ok(())
     }
 
     /// No row comes into a period that was called complete, and the mark's time is not late.
@@ -381,19 +452,24 @@ impl Auditor {
     }
 
     /// After a calm run: mark and verdict are where the source is, and the facts are written.
-    pub fn settled(&self, table: &str, high: Position) {
+    pub fn settled(&self, table: &str, high: Position, moment: Timestamp) {
         let book = self.book(table);
         let Some(mark) = book.mark else { return };
         self.record.check(mark.end == high, Invariant::VerdictFollows, || {
             format!("{table}: the mark is at {}, the source at {high}", mark.end)
         });
+        let time = mark.commit_time.map(Timestamp::as_micros);
+        self.record.check(!self.early(time, moment), Invariant::VerdictFollows, || {
+            format!("{table}: the mark is of {time:?}, the source's newest entry of {moment}")
+        });
         let due = mark.commit_time.map(|time| GRANULARITY.truncate(time));
         self.record.check(book.finalized == due, Invariant::VerdictFollows, || {
             format!("{table}: complete until {:?}, due {due:?}", book.finalized)
         });
-        let sequence = i64::try_from(mark.sequence).unwrap_or_default();
-        self.record.check(book.facts.contains(&sequence), Invariant::FactsOnce, || {
-            format!("{table}: batch {sequence} has no facts")
+        let last = i64::try_from(mark.sequence).unwrap_or_default();
+        let lacking = (1..=last).find(|batch| !book.facts.contains(batch));
+        self.record.check(lacking.is_none(), Invariant::FactsOnce, || {
+            format!("{table}: batch {lacking:?} has no facts")
         });
     }
 

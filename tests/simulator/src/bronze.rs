@@ -6,8 +6,6 @@ use arrow_array::RecordBatch;
 use cdc_conformance::cell::Cell;
 use cdc_core::{Lsn, change::Operation};
 
-use crate::stage::BASE;
-
 /// A row of a bronze table.
 pub struct Row {
     /// The commit.
@@ -20,7 +18,9 @@ pub struct Row {
     pub time: Option<i64>,
     /// The batch that brought it.
     pub batch: Cell,
-    /// The columns that every instance captures.
+    /// The instance that it was read from.
+    pub instance: Cell,
+    /// The source's columns.
     pub cells: BTreeMap<String, Cell>,
 }
 
@@ -71,12 +71,18 @@ pub fn rows_of(batches: &[RecordBatch]) -> Result<Vec<Row>, String> {
                 operation,
                 time: micros(&cell(batch, "_commit_ts", row)),
                 batch: cell(batch, "_batch_id", row),
-                cells: BASE
-                    .iter()
-                    .map(|name| ((*name).to_owned(), cell(batch, name, row)))
+                instance: cell(batch, "_capture_instance", row),
+                cells: captured(batch)
+                    .map(|name| (name.to_owned(), cell(batch, name, row)))
                     .collect(),
             });
         }
     }
     Ok(rows)
+}
+
+/// The columns of the source: the library's own begin with an underscore.
+fn captured(batch: &RecordBatch) -> impl Iterator<Item = &str> {
+    let names = batch.schema_ref().fields().iter().map(|field| field.name().as_str());
+    names.filter(|name| !name.starts_with('_'))
 }

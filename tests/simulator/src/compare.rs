@@ -24,10 +24,14 @@ use crate::{
 /// Compares every table that has not ended. With `whole`, every row was changed since the newest
 /// instance began, so that all of its columns are known.
 pub(crate) fn compare(yard: &Yard, shape: &Shape, ended: &BTreeSet<String>, whole: bool) {
+    let base = |_| BASE.iter().map(|name| (*name).to_owned()).collect();
     for (table, key) in yard.stage.tables().iter().zip(&shape.tables) {
         let Some(first) = yard.auditor.book(table).first else { continue };
+        if let Err(why) = yard.auditor.history(table) {
+            yard.record.broken(Invariant::LogReadable, why);
+        }
         let archive = yard.database.archive(0);
-        let missed = oracle::changes(&archive, table, Position::from(Lsn::ZERO), first);
+        let missed = oracle::changes(&archive, table, Position::from(Lsn::ZERO), first, &base);
         let begun_later = missed.iter().any(|change| change.required);
         if ended.contains(*table) || (!whole && begun_later) {
             continue;

@@ -25,7 +25,7 @@ const CALLS: [&str; 18] = [
     "Close",
 ];
 const FAULTS: [&str; 7] = ["Refuse", "LoseReply", "Hold", "Slow", "Crash", "CrashAfter", "Second"];
-const STATES: [&str; 30] = [
+const STATES: [&str; 25] = [
     "runner-started",
     "attached-new",
     "attached",
@@ -51,17 +51,13 @@ const STATES: [&str; 30] = [
     "stopped-config",
     "warning",
     "checkpoint",
-    "evolved",
-    "superseded",
-    "facts-repaired",
-    "cancelled",
-    "restarted-after-crash",
 ];
 const EVENTS: [&str; 2] = ["schema_change", "capture_instance_switched"];
-const ACTS: [&str; 30] = [
+const ACTS: [&str; 31] = [
     "put",
     "put-all-tables",
     "set",
+    "set-last",
     "merge",
     "swap-keys",
     "move-keys",
@@ -109,6 +105,10 @@ pub fn wanted() -> Vec<String> {
     }
     wanted.extend(["store:late-landed".into(), "store:late-too-late".into()]);
     wanted.extend(STATES.iter().map(|state| format!("engine:{state}")));
+    wanted.extend(["ATTACH", "WRITE", "ADD COLUMNS"].map(|what| format!("log:{what}")));
+    wanted.extend(
+        ["ended-cancelled", "ended-fenced", "restarted"].map(|what| format!("engine:{what}")),
+    );
     wanted.extend(EVENTS.iter().map(|event| format!("event:{event}")));
     wanted
 }

@@ -152,7 +152,10 @@ impl Draw<'_> {
         match self.below(68) {
             0..9 => Act::Put { table: Some(table), keys: self.keys(), value: self.value() },
             9..12 => Act::Put { table: None, keys: self.keys(), value: self.value() },
-            12..19 => Act::Set { table, keys: self.keys(), value: self.value() },
+            12..16 => Act::Set { table, keys: self.keys(), value: self.value() },
+            16..19 if mood.schemas => {
+                Act::SetLast { table, keys: self.keys(), value: self.value() }
+            }
             19..22 => Act::Merge { table, keys: self.keys(), value: self.value() },
             22..24 => Act::Swap { table, one: self.below(30).into(), other: self.below(30).into() },
             24..26 => Act::Move { table, keys: self.keys() },
@@ -176,6 +179,7 @@ impl Draw<'_> {
             65 => Act::Lockout(table),
             66 => Act::Revoke(table),
             67 => Act::Grant(table),
+            16..19 => Act::Set { table, keys: self.keys(), value: self.value() },
             _ => Act::Put { table: Some(table), keys: self.keys(), value: self.value() },
         }
     }

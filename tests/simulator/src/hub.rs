@@ -38,6 +38,7 @@ struct Slot {
 struct Inner {
     slots: BTreeMap<ProcessId, Slot>,
     next: ProcessId,
+    crashes: u64,
     random: ChaCha8Rng,
 }
 
@@ -50,7 +51,7 @@ impl Hub {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let random = ChaCha8Rng::seed_from_u64(seed ^ 0x4855_4221);
-        Self(Arc::new(Mutex::new(Inner { slots: BTreeMap::new(), next: 1, random })))
+        Self(Arc::new(Mutex::new(Inner { slots: BTreeMap::new(), next: 1, crashes: 0, random })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -74,15 +75,23 @@ impl Hub {
 
     /// Ends a process where it stands. It makes no further step.
     pub fn crash(&self, id: ProcessId) {
-        if let Some(slot) = self.inner().slots.get_mut(&id) {
+        let mut inner = self.inner();
+        if let Some(slot) = inner.slots.get_mut(&id) {
             slot.crashed = true;
         }
+        inner.crashes += 1;
     }
 
     /// True once the process was ended.
     #[must_use]
     pub fn is_crashed(&self, id: ProcessId) -> bool {
         self.inner().slots.get(&id).is_some_and(|slot| slot.crashed)
+    }
+
+    /// True once any process was ended where it stood.
+    #[must_use]
+    pub fn has_crashed(&self) -> bool {
+        self.inner().crashes > 0
     }
 
     /// How many processes have not come to an end.

@@ -27,6 +27,7 @@ pub(crate) fn judge(
         for table in &report.tables {
             let Some(error) = &table.error else { continue };
             yard.record.note(format!("p{process} ended {} {}", table.table, error.report()));
+            yard.record.count(format!("engine:ended-{}", error.kind()));
             let judge = Judge { yard, run, begin, started, table: &table.table };
             let right = judge.is_right(error);
             yard.record.check(right, Invariant::StopKind, || {

@@ -168,13 +168,15 @@ impl Campaign<'_> {
         let Some(violation) = outcome.violation else { return Ok(()) };
         self.failed += 1;
         println!("{name} breaks {violation}");
+        fs::create_dir_all(&self.arguments.failures)?;
+        let path = self.arguments.failures.join(format!("{name}.json"));
+        // Before it is shrunk, which may take minutes.
+        fs::write(&path, serde_json::to_string_pretty(script)?)?;
         let failure = if self.arguments.no_shrink {
             Failure { violation, script: script.clone(), lines: outcome.lines }
         } else {
             explain(script, violation)
         };
-        fs::create_dir_all(&self.arguments.failures)?;
-        let path = self.arguments.failures.join(format!("{name}.json"));
         let text = serde_json::to_string_pretty(&failure.script)?;
         fs::write(&path, &text)?;
         write_trace(self.arguments, &failure.lines)?;

@@ -1,12 +1,15 @@
 //! What the source really committed, as far as a copy may hold it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use cdc_conformance::cell::Cell;
 use cdc_core::{Lsn, Position, Timestamp, change::Operation};
 use cdc_fake::{ArchivedCommit, Value};
 
-use crate::stage::{BASE, source_name};
+use crate::stage::source_name;
 
 /// A change of the source's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +20,11 @@ pub struct Truth {
     pub seqval: Lsn,
     /// What the row says.
     pub operation: Operation,
-    /// The columns that every instance captures.
+    /// The columns that there were.
     pub cells: BTreeMap<String, Cell>,
     /// The true moment.
     pub moment: Timestamp,
-    /// False for an update that an instance with few columns leaves out.
+    /// False for an update of columns that the instance does not capture.
     pub required: bool,
 }
 
@@ -33,13 +36,15 @@ impl Truth {
     }
 }
 
-/// The changes of a table in `(after, to]`, in change order.
+/// The changes of a table in `(after, to]`, in change order. `captured` tells which columns the
+/// instance captures that a commit is read from.
 #[must_use]
 pub fn changes(
     archive: &[Arc<ArchivedCommit>],
     table: &str,
     after: Position,
     to: Position,
+    captured: &dyn Fn(Lsn) -> BTreeSet<String>,
 ) -> Vec<Truth> {
     let name = source_name(table);
     let mut truths = Vec::new();
@@ -49,8 +54,8 @@ pub fn changes(
             continue;
         }
         let own: Vec<_> = commit.changes.iter().filter(|change| change.table == name).collect();
+        let captured = captured(commit.lsn);
         for (index, change) in own.iter().enumerate() {
-            let cells = base(&change.cells);
             let other = match change.operation {
                 Operation::UpdateBefore => own.get(index + 1),
                 Operation::UpdateAfter => index.checked_sub(1).and_then(|at| own.get(at)),
@@ -60,8 +65,14 @@ pub fn changes(
                 commit: commit.lsn,
                 seqval: change.seqval,
                 operation: change.operation,
-                required: other.is_none_or(|other| base(&other.cells) != cells),
-                cells,
+                required: other.is_none_or(|other| {
+                    captured.iter().any(|name| other.cells.get(name) != change.cells.get(name))
+                }),
+                cells: change
+                    .cells
+                    .iter()
+                    .map(|(name, value)| (name.clone(), cell(value)))
+                    .collect(),
                 moment: commit.moment,
             });
         }
@@ -69,11 +80,10 @@ pub fn changes(
     truths
 }
 
-fn base(cells: &BTreeMap<String, Value>) -> BTreeMap<String, Cell> {
-    let cell = |name: &str| match cells.get(name) {
-        Some(Value::Int(number)) => Cell::Int(*number),
-        Some(Value::Text(text)) => Cell::Text(text.to_string()),
+fn cell(value: &Value) -> Cell {
+    match value {
+        Value::Int(number) => Cell::Int(*number),
+        Value::Text(text) => Cell::Text(text.to_string()),
         _ => Cell::Null,
-    };
-    BASE.iter().map(|name| ((*name).to_owned(), cell(name))).collect()
+    }
 }

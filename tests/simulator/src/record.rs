@@ -55,6 +55,11 @@ impl Record {
         inner.lines.push_back(text);
     }
 
+    /// Lets something count for the hash that no line of the trace tells.
+    pub fn mix(&self, what: &impl Hash) {
+        what.hash(&mut self.inner().hash);
+    }
+
     /// Counts that something was met.
     pub fn count(&self, what: impl Into<String>) {
         *self.inner().counts.entry(what.into()).or_default() += 1;

@@ -92,6 +92,16 @@ impl Place {
         }
     }
 
+    /// How much earlier than the moment a commit may read at most: by the interval that the clock
+    /// shows twice, or where the clock changes early by the hour and ten minutes that this takes.
+    #[must_use]
+    pub const fn early_micros(self) -> i64 {
+        match self {
+            Self::NewYorkFallEarly | Self::NewYorkSpringEarly => 4_200_000_000,
+            _ => self.repeated_micros(),
+        }
+    }
+
     /// The zone of the server's clock.
     #[must_use]
     pub fn zone(self) -> Zone {
@@ -225,6 +235,15 @@ pub enum Act {
     },
     /// Updates in place.
     Set {
+        /// The table.
+        table: u8,
+        /// The keys.
+        keys: Keys,
+        /// What the rows hold.
+        value: i64,
+    },
+    /// Updates of the column that was added last, alone.
+    SetLast {
         /// The table.
         table: u8,
         /// The keys.

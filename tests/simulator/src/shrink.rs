@@ -1,9 +1,9 @@
 //! Makes a failing script short: the same invariant is still broken, by fewer steps.
 
 use crate::{
+    campaign::guarded,
     invariant::Invariant,
     script::{Script, Start, Step, Trouble},
-    world::play,
 };
 
 /// Plays that shrinking may take.
@@ -17,7 +17,7 @@ pub fn shrink(script: &Script, invariant: Invariant) -> Script {
     let mut fails = |candidate: &Script| {
         plays += 1;
         plays <= PLAYS_MAX
-            && play(candidate).violation.is_some_and(|found| found.invariant == invariant)
+            && guarded(candidate).violation.is_some_and(|found| found.invariant == invariant)
     };
     loop {
         let before = best.clone();

@@ -138,6 +138,14 @@ impl Stage {
         inner.state.instances.values().flatten().map(|name| InstanceName::new(name)).collect()
     }
 
+    /// The instances of a table that exist.
+    #[must_use]
+    pub fn instances_of(&self, table: &str) -> Vec<InstanceName> {
+        let inner = self.inner();
+        let names = inner.state.instances.get(table).into_iter().flatten();
+        names.map(|name| InstanceName::new(name)).collect()
+    }
+
     /// True when a column's type was changed, whatever a restore did since.
     #[must_use]
     pub fn altered(&self, table: &str) -> bool {
@@ -172,6 +180,12 @@ impl Stage {
     #[must_use]
     pub const fn repeated_micros(&self) -> i64 {
         self.place.repeated_micros()
+    }
+
+    /// How much earlier than the moment a commit may read.
+    #[must_use]
+    pub const fn early_micros(&self) -> i64 {
+        self.place.early_micros()
     }
 
     /// How often each kind of act happened.
@@ -232,6 +246,19 @@ impl Stage {
             Act::Set { table, keys, value } => {
                 let name = self.table(*table);
                 database.transact(|open| set(open, name, *keys, *value)).map(drop)
+            }
+            Act::SetLast { table, keys, value } => {
+                let name = self.table(*table);
+                let columns = inner.state.columns.get(name);
+                let Some(column) = columns.and_then(|columns| columns.get(BASE.len()..)?.last())
+                else {
+                    return Ok(());
+                };
+                let change = |row: &mut cdc_fake::RowEdit<'_>| row.set(column, Value::Int(*value));
+                let work = |open: &mut Transaction| {
+                    open.update_where(&source_name(name), within(*keys), change).map(drop)
+                };
+                database.transact(work).map(drop)
             }
             Act::Merge { table, keys, value } => {
                 let name = source_name(self.table(*table));
@@ -479,6 +506,7 @@ pub const fn name(act: &Act) -> &'static str {
         Act::Put { table: Some(_), .. } => "put",
         Act::Put { table: None, .. } => "put-all-tables",
         Act::Set { .. } => "set",
+        Act::SetLast { .. } => "set-last",
         Act::Merge { .. } => "merge",
         Act::Swap { .. } => "swap-keys",
         Act::Move { .. } => "move-keys",

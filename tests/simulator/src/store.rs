@@ -107,7 +107,6 @@ struct Inner {
     random: ChaCha8Rng,
     trouble: Trouble,
     late: Vec<Late>,
-    parts: u32,
     parts_max: u32,
 }
 
@@ -143,7 +142,6 @@ impl Bucket {
             random: ChaCha8Rng::seed_from_u64(0),
             trouble: Trouble::NONE,
             late: Vec::new(),
-            parts: 0,
             parts_max: u32::MAX,
         };
         Self {
@@ -168,7 +166,7 @@ impl Bucket {
         inner.trouble = trouble;
     }
 
-    /// Parts that may be on their way at the same time.
+    /// Parts of one upload that may be on their way at the same time.
     pub fn set_parts_max(&self, parts: u32) {
         self.inner().parts_max = parts;
     }
@@ -177,6 +175,12 @@ impl Bucket {
     #[must_use]
     pub fn of(&self, process: ProcessId) -> Arc<dyn ObjectStore> {
         Arc::new(Store { bucket: self.clone(), process })
+    }
+
+    /// True while a late write may still happen.
+    #[must_use]
+    pub fn has_late(&self) -> bool {
+        !self.inner().late.is_empty()
     }
 
     /// Lets every late write happen now.
@@ -284,6 +288,7 @@ impl Store {
         }
         let fault = bucket.draw(request);
         bucket.record.count(format!("request:{request:?}"));
+        bucket.record.mix(&(self.process, request as u8, path));
         if let Some(fault) = fault {
             bucket.record.note(format!("store p{} {request:?} {path}: {fault:?}", self.process));
             bucket.record.count(format!("store:{request:?}:{fault:?}"));
@@ -369,6 +374,7 @@ impl ObjectStore for Store {
         let create = matches!(options.mode, PutMode::Create);
         let request = if create { Request::Create } else { Request::Put };
         let bytes = Bytes::from(payload.clone());
+        self.bucket.record.mix(&bytes.len());
         let reply = match self.turn(request, at.as_ref())? {
             Turn::Go { reply } => reply,
             Turn::Late => {

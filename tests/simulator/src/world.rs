@@ -277,10 +277,11 @@ impl World {
     }
 
     fn followed(&self) {
-        let Some(high) = self.yard.database.max_lsn() else { return };
+        let mapping = self.yard.database.mapping();
+        let Some(newest) = mapping.last() else { return };
         for table in self.yard.stage.tables() {
             if !self.ended.contains(*table) && !self.yard.record.is_broken() {
-                self.yard.auditor.settled(table, Position::from(high));
+                self.yard.auditor.settled(table, Position::from(newest.lsn), newest.moment);
             }
         }
     }

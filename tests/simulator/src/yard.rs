@@ -234,9 +234,12 @@ impl Yard {
         let plan = FaultPlan::watched(Arc::new(self.clock.clone()), ear);
         plan.chance(seed, odds(run));
         self.bucket.set_trouble(seed, run.trouble);
-        let parts = u32::try_from(PARTS * RUNNERS_MAX).unwrap_or(u32::MAX);
-        self.bucket.set_parts_max(parts.saturating_mul(run.tables_at_once));
-        self.auditor.run_begins(self.clock.time());
+        // The last, short one is sent beside the others.
+        self.bucket.set_parts_max(u32::try_from(PARTS + 1).unwrap_or(u32::MAX));
+        // A late write of an earlier run has that run's limit.
+        let commits = run.commits_max.filter(|_| !self.bucket.has_late());
+        let commits = commits.filter(|_| run.trouble.store_late == 0);
+        self.auditor.run_begins(self.clock.time(), commits);
         *self.now() = Some(Now {
             run: run.clone(),
             plan,
@@ -253,6 +256,9 @@ impl Yard {
         let Some((engine, shutdown, ends)) = self.runner(process) else { return };
         self.record.note(format!("p{process} starts at {why}"));
         self.record.count("engine:runner-started");
+        if self.hub.has_crashed() {
+            self.record.count("engine:restarted");
+        }
         let (yard, tables) = (Arc::downgrade(self), self.tables());
         self.hub.start(process, async move {
             let report = if ends {

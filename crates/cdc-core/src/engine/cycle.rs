@@ -173,7 +173,12 @@ impl Engine {
     }
 
     async fn open_or_fail(&self, table: &mut Table, high: Bound) -> bool {
-        let opened = self.open(table, high).await;
+        let opened = match self.open(table, high).await {
+            Err(error) if is_about_an_instance(&error) => {
+                Err(self.gone_or(&table.config.source, error).await)
+            }
+            opened => opened,
+        };
         // Not yet a success: what failed before is still to be done.
         self.settle(table, opened.map(|()| false))
     }

@@ -343,6 +343,21 @@ impl Engine {
         Ok(changed)
     }
 
+    /// What an error means that may come from an instance that was dropped while its table was
+    /// opened: the table is opened again.
+    pub(super) async fn gone_or(&self, table: &TableRef, error: Error) -> Error {
+        let Some(instance) = error.context("instance") else {
+            return error;
+        };
+        match self.list(table).await {
+            Ok(found) if found.iter().all(|one| one.name.to_string() != instance) => {
+                let changed = "the table's capture instances changed while it was opened";
+                Error::new(ErrorKind::Conflict, changed).with("table", table).caused_by(error)
+            }
+            _ => error,
+        }
+    }
+
     /// What an error means that may come from an instance that was dropped during the step, or
     /// from a restore to a moment before its start: the step is planned again.
     pub(super) async fn dropped_or(&self, table: &mut Table, upper: Upper, error: Error) -> Error {

@@ -1,11 +1,19 @@
 //! Uploads in parts, each part a request.
 
-use std::{fmt, future::poll_fn, task::Poll};
+use std::{
+    fmt,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    task::Poll,
+};
 
 use async_trait::async_trait;
 use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart, path::Path};
 
-use super::{Bucket, Request, Store, Turn, lost};
+use super::{Request, Store, Turn, lost};
 use crate::invariant::Invariant;
 
 /// An upload in parts; nothing is there before its end.
@@ -13,11 +21,13 @@ pub(super) struct Upload {
     upload: Box<dyn MultipartUpload>,
     store: Store,
     path: String,
+    /// Parts on their way.
+    flying: Arc<AtomicU32>,
 }
 
 impl Upload {
     pub(super) fn new(upload: Box<dyn MultipartUpload>, store: &Store, at: &Path) -> Self {
-        Self { upload, store: store.clone(), path: at.as_ref().to_owned() }
+        Self { upload, store: store.clone(), path: at.as_ref().to_owned(), flying: Arc::default() }
     }
 }
 
@@ -31,17 +41,18 @@ impl fmt::Debug for Upload {
 impl MultipartUpload for Upload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let turn = self.store.turn(Request::Part, &self.path);
-        let part = self.upload.put_part(data);
-        let bucket = self.store.bucket.clone();
-        let (now, most) = {
-            let mut inner = bucket.inner();
-            inner.parts += 1;
-            (inner.parts, inner.parts_max)
+        // What does not reach the store is no part of the object.
+        let part = match &turn {
+            Ok(Turn::Go { .. }) => Some(self.upload.put_part(data)),
+            _ => None,
         };
+        let bucket = self.store.bucket.clone();
+        let now = self.flying.fetch_add(1, Ordering::SeqCst) + 1;
+        let most = bucket.inner().parts_max;
         bucket.record.check(now <= most, Invariant::Limits, || {
-            format!("{now} parts of uploads on their way, {most} allowed")
+            format!("{now} parts of an upload on their way, {most} allowed")
         });
-        let flight = Flight(bucket);
+        let flight = Flight(Arc::clone(&self.flying));
         Box::pin(async move {
             let _flight = flight;
             let mut waited = false;
@@ -54,13 +65,14 @@ impl MultipartUpload for Upload {
                 Poll::Pending
             })
             .await;
-            match turn? {
-                Turn::Go { reply: true } => part.await,
-                Turn::Go { reply: false } => {
-                    part.await?;
+            match (turn?, part) {
+                (Turn::Go { reply: true }, Some(part)) => part.await,
+                (_, part) => {
+                    if let Some(part) = part {
+                        part.await?;
+                    }
                     Err(lost())
                 }
-                Turn::Late => Err(lost()),
             }
         })
     }
@@ -75,11 +87,10 @@ impl MultipartUpload for Upload {
 }
 
 /// A part on its way.
-struct Flight(Bucket);
+struct Flight(Arc<AtomicU32>);
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let mut inner = self.0.inner();
-        inner.parts = inner.parts.saturating_sub(1);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
