@@ -138,8 +138,9 @@ impl Judge<'_> {
         self.since().is_some()
     }
 
-    /// The copy should begin in the future.
+    /// The copy should begin in the future, or the clock was put back before its begin.
     fn is_ahead(&self) -> bool {
-        self.since().is_some_and(|since| since > self.begin)
+        let put_back = self.yard.stage.clock_max().is_some();
+        self.since().is_some_and(|since| since > self.begin || put_back)
     }
 }
