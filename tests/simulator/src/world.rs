@@ -25,8 +25,9 @@ use crate::{
 
 /// A run that ends by itself takes no longer than this on the virtual clock.
 const RUN_MAX: Duration = Duration::from_secs(24 * 3600);
-/// A run that was asked to stop takes no longer than this.
-const STOP_MAX: Duration = Duration::from_secs(3600);
+/// A run that was asked to stop takes no longer than this; what happens at the source meanwhile may
+/// let hours pass.
+const STOP_MAX: Duration = Duration::from_secs(12 * 3600);
 /// Steps of processes that one run makes at most.
 const STEPS_MAX: u64 = 3_000_000;
 /// Rounds in which everything comes to rest.
