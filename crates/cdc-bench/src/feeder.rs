@@ -9,17 +9,15 @@ use cdc_core::{
     port::{Clock, Sink, TableSink},
 };
 use cdc_delta::{DeltaConfig, DeltaSink, KernelCalls};
+use cdc_fake::SeededEntropy;
 
-use crate::{
-    Outcome,
-    machine::{Numbers, RealClock},
-};
+use crate::{Outcome, machine::RealClock};
 
 /// A sink on local files, as another process would open it: a seed for each.
 pub(crate) fn sink(root: &Path, calls: KernelCalls, seed: u64) -> Outcome<DeltaSink> {
     let mut config = DeltaConfig::new(root.to_string_lossy());
     config.kernel_calls = calls;
-    Ok(DeltaSink::new(config, Arc::new(RealClock), Arc::new(Numbers::new(seed)))?)
+    Ok(DeltaSink::new(config, Arc::new(RealClock), Arc::new(SeededEntropy::new(seed)))?)
 }
 
 /// A table in the hands of its one writer.

@@ -2,17 +2,11 @@
 
 use std::{
     fs,
-    sync::{
-        LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::LazyLock,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use cdc_core::{
-    Timestamp,
-    port::{Clock, Entropy},
-};
+use cdc_core::{Timestamp, port::Clock};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use crate::Outcome;
@@ -34,25 +28,6 @@ impl Clock for RealClock {
 
     fn sleep(&self, pause: Duration) -> BoxFuture<'static, ()> {
         async move { tokio::time::sleep(pause).await }.boxed()
-    }
-}
-
-/// Numbers that look random, from a seed.
-pub(crate) struct Numbers(AtomicU64);
-
-impl Numbers {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
-    }
-}
-
-impl Entropy for Numbers {
-    fn next_u64(&self) -> u64 {
-        // SplitMix64.
-        let mut x = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use arrow_array::RecordBatch;
 use cdc_conformance::cell::Cell;
-use cdc_core::{ErrorKind, Lsn, Mark, Position, Timestamp};
+use cdc_core::{Lsn, Mark, Position, Timestamp};
 use cdc_fake::{ArchivedCommit, FakeDatabase};
 use object_store::{memory::InMemory, path::Path};
 
@@ -485,12 +485,6 @@ impl Auditor {
         }
         Ok(book::widened(&batches))
     }
-}
-
-/// Whether a stop of this kind may be tried again by a later run.
-#[must_use]
-pub const fn passes(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Unavailable | ErrorKind::Conflict | ErrorKind::Cancelled)
 }
 
 fn truths_has(truths: &[Truth], identity: (Lsn, Lsn, i32)) -> bool {

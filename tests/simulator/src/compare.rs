@@ -10,6 +10,7 @@ use cdc_core::{
     port::{Catalog, KeyRange, RowRequest, TableReader},
     schema,
 };
+use futures_executor::block_on;
 use futures_util::{StreamExt, TryStreamExt};
 
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
     oracle,
     script::{Key, Shape},
     stage::{BASE, source_name},
-    world::at_once,
     yard::Yard,
 };
 
@@ -77,7 +77,7 @@ fn keyed(yard: &Yard, table: &str, whole: bool) -> Result<(), String> {
     let (rows, columns) = source_rows(yard, table)?;
     let captured: Vec<&str> = if whole {
         let live = yard.stage.columns(table);
-        let newest = at_once(yard.source()?.instances(&TableRef::Table(source_name(table))))
+        let newest = block_on(yard.source()?.instances(&TableRef::Table(source_name(table))))
             .map_err(|error| error.report())?;
         let newest = newest.last().ok_or("not captured")?.clone();
         let known =
@@ -131,5 +131,5 @@ fn source_rows(yard: &Yard, table: &str) -> Result<(Vec<RecordBatch>, Vec<Column
         let rows = source.rows(request).await?.boxed().try_collect().await?;
         Ok((rows, columns))
     };
-    at_once(work).map_err(|error: cdc_core::Error| error.report())
+    block_on(work).map_err(|error: cdc_core::Error| error.report())
 }

@@ -4,15 +4,9 @@ use std::collections::BTreeSet;
 
 use cdc_core::{Error, ErrorKind, Position, RunReport, TableRef, Timestamp, plan, port::Catalog};
 
-use crate::{
-    audit::passes,
-    hub::ProcessId,
-    invariant::Invariant,
-    script::{Run, Start},
-    stage::source_name,
-    world::at_once,
-    yard::Yard,
-};
+use futures_executor::block_on;
+
+use crate::{hub::ProcessId, invariant::Invariant, script::Run, stage::source_name, yard::Yard};
 
 /// Judges the stops of a run. Returns the tables that ended for good.
 pub(crate) fn judge(
@@ -95,7 +89,7 @@ impl Judge<'_> {
     fn instances(&self) -> Vec<cdc_core::CaptureInstance> {
         let table = TableRef::Table(source_name(self.table));
         let Ok(source) = self.yard.source() else { return Vec::new() };
-        at_once(source.instances(&table)).unwrap_or_default()
+        block_on(source.instances(&table)).unwrap_or_default()
     }
 
     fn is_gone(&self) -> bool {
@@ -124,23 +118,19 @@ impl Judge<'_> {
         self.started > 1 || self.yard.auditor.book(self.table).mark.is_none()
     }
 
-    fn since(&self) -> Option<Timestamp> {
-        match self.yard.start_setting() {
-            Start::Since(seconds) => {
-                Some(self.yard.world_begin().plus_micros(i64::from(seconds) * 1_000_000))
-            }
-            _ => None,
-        }
-    }
-
     /// The copy should begin before the oldest entry of the mapping or the oldest change.
     fn is_early(&self) -> bool {
-        self.since().is_some()
+        self.yard.since().is_some()
     }
 
     /// The copy should begin in the future, or the clock was put back before its begin.
     fn is_ahead(&self) -> bool {
         let put_back = self.yard.stage.clock_max().is_some();
-        self.since().is_some_and(|since| since > self.begin || put_back)
+        self.yard.since().is_some_and(|since| since > self.begin || put_back)
     }
+}
+
+/// Whether a stop of this kind may be tried again by a later run.
+const fn passes(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Unavailable | ErrorKind::Conflict | ErrorKind::Cancelled)
 }

@@ -35,6 +35,19 @@ pub struct Shape {
     pub parts: bool,
 }
 
+impl Shape {
+    /// The moment that the copies begin at, where they begin at a moment.
+    #[must_use]
+    pub const fn since(&self) -> Option<Timestamp> {
+        match self.start {
+            Start::Since(seconds) => {
+                Some(self.place.begin().plus_micros(seconds as i64 * 1_000_000))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A moment and a zone around which clocks change, or do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -292,7 +292,6 @@ impl Store {
         if let Some(fault) = fault {
             bucket.record.note(format!("store p{} {request:?} {path}: {fault:?}", self.process));
             bucket.record.count(format!("store:{request:?}:{fault:?}"));
-            bucket.record.count(format!("store-fault:{fault:?}"));
         }
         let go = Ok(Turn::Go { reply: true });
         match fault {

@@ -10,7 +10,6 @@ use cdc_core::{
     Position, Timestamp,
     port::{Shutdown, ShutdownHandle},
 };
-use futures_executor::block_on;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -305,9 +304,4 @@ impl World {
 
 fn micros(pause: Duration) -> i64 {
     i64::try_from(pause.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// Drives a future that waits for nothing but the fake.
-pub(crate) fn at_once<F: Future>(future: F) -> F::Output {
-    block_on(future)
 }

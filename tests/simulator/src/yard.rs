@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeMap,
     num::{NonZeroU64, NonZeroUsize},
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -16,7 +13,7 @@ use cdc_core::{
 };
 use cdc_delta::{DeltaConfig, DeltaSink, KernelCalls};
 use cdc_fake::{
-    FakeDatabase, FakeSource, Login, VirtualClock,
+    FakeDatabase, FakeSource, Login, SeededEntropy, VirtualClock,
     faults::{Fault, FaultPlan, FaultySource, Odds, Operation, TraceEntry, Watcher},
 };
 use object_store::memory::InMemory;
@@ -41,18 +38,6 @@ const RUNNERS_MAX: usize = 4;
 const PART_BYTES: usize = 700;
 /// Parts of an upload on their way at the same time.
 const PARTS: usize = 2;
-
-/// Numbers that look random and are the same in every run.
-struct Numbers(AtomicU64);
-
-impl Entropy for Numbers {
-    fn next_u64(&self) -> u64 {
-        let mut x = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    }
-}
 
 /// What is the same for every run of a simulation.
 pub struct Yard {
@@ -176,7 +161,6 @@ impl Yard {
             let process = self.process(handle);
             self.record.note(format!("p{process} {operation:?} meets {fault:?}"));
             self.record.count(format!("port:{operation:?}:{name}"));
-            self.record.count(format!("port-fault:{name}"));
         }
         let second = self.now().as_mut().is_some_and(|now| {
             let odds = u32::from(now.run.trouble.second);
@@ -191,13 +175,10 @@ impl Yard {
     /// The tables of the script, as they are configured.
     #[must_use]
     pub fn tables(&self) -> Vec<TableConfig> {
-        let begin = self.script.world.place.begin();
-        let start = match self.script.world.start {
-            Start::Before | Start::Earliest => StartAt::Earliest,
-            Start::Latest => StartAt::Latest,
-            Start::Since(seconds) => {
-                StartAt::Since(begin.plus_micros(i64::from(seconds).saturating_mul(1_000_000)))
-            }
+        let start = match (self.script.world.start, self.script.world.since()) {
+            (_, Some(moment)) => StartAt::Since(moment),
+            (Start::Latest, None) => StartAt::Latest,
+            _ => StartAt::Earliest,
         };
         let config = |name: &&'static str| TableConfig {
             source: TableRef::Table(source_name(name)),
@@ -207,12 +188,9 @@ impl Yard {
         self.stage.tables().iter().map(config).collect()
     }
 
-    pub(crate) fn start_setting(&self) -> Start {
-        self.script.world.start
-    }
-
-    pub(crate) fn world_begin(&self) -> Timestamp {
-        self.script.world.place.begin()
+    /// The moment that the copies begin at, where they begin at a moment.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        self.script.world.since()
     }
 
     /// A source that meets no faults and sees everything.
@@ -277,7 +255,7 @@ impl Yard {
     fn runner(self: &Arc<Self>, process: ProcessId) -> Option<(Engine, Shutdown, bool)> {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let seed = self.script.seed.wrapping_mul(31).wrapping_add(u64::from(process));
-        let entropy = || -> Arc<dyn Entropy> { Arc::new(Numbers(AtomicU64::new(seed))) };
+        let entropy = || -> Arc<dyn Entropy> { Arc::new(SeededEntropy::new(seed)) };
         let source = self.runners_source()?;
         let sink = self.sink(process, Arc::clone(&clock), entropy())?;
         let mut now = self.now();

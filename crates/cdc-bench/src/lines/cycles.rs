@@ -12,8 +12,8 @@ use cdc_core::{
 };
 use cdc_delta::{DeltaConfig, DeltaSink};
 use cdc_fake::{
-    CaptureSchedule, EnableOptions, FakeDatabase, FakeServer, FakeSource, Login, TableDefinition,
-    VirtualClock, Zone,
+    CaptureSchedule, EnableOptions, FakeDatabase, FakeServer, FakeSource, Login, SeededEntropy,
+    TableDefinition, VirtualClock, Zone,
 };
 use futures_util::future::{Either, select};
 use object_store::local::LocalFileSystem;
@@ -25,7 +25,7 @@ use crate::{
     counting::CountingStore,
     figure::{median, millis, short},
     gate::Gate,
-    machine::{Cost, Numbers, RealClock, Watch, two_threads},
+    machine::{Cost, RealClock, Watch, two_threads},
 };
 
 /// Cores of the machine class that the target is about, and so commits that run at the same time.
@@ -72,7 +72,7 @@ impl Stage {
         let store = CountingStore::new(Arc::new(LocalFileSystem::new()));
         let url = Url::from_directory_path(root).map_err(|()| "the directory has no URL")?;
         let config = DeltaConfig::new(url.as_str());
-        let (clock, entropy) = (Arc::new(RealClock), Arc::new(Numbers::new(tables as u64)));
+        let (clock, entropy) = (Arc::new(RealClock), Arc::new(SeededEntropy::new(tables as u64)));
         let sink = DeltaSink::with_store(config, url, Arc::new(store.clone()), clock, entropy)?;
         let stage = Self { database, names, store, sink: Arc::new(sink) };
         // Capture must have something for the tables to begin at.
@@ -109,7 +109,7 @@ impl Running {
             ..Settings::default()
         };
         let source = Arc::new(FakeSource::new(&stage.database, Login::Owner)?);
-        let (clock, entropy) = (Arc::new(gate.clone()), Arc::new(Numbers::new(7)));
+        let (clock, entropy) = (Arc::new(gate.clone()), Arc::new(SeededEntropy::new(7)));
         let engine = Engine::new(source, stage.sink.clone(), clock, entropy, settings);
         let tables = stage.names.iter().map(|name| TableConfig {
             source: TableRef::Table(name.clone()),

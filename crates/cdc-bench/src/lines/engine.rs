@@ -10,8 +10,8 @@ use cdc_core::{
 };
 use cdc_delta::KernelCalls;
 use cdc_fake::{
-    CaptureSchedule, EnableOptions, FakeServer, FakeSource, Login, TableDefinition, Value,
-    VirtualClock, Zone,
+    CaptureSchedule, EnableOptions, FakeServer, FakeSource, Login, SeededEntropy, TableDefinition,
+    Value, VirtualClock, Zone,
 };
 use futures_util::TryStreamExt;
 use tokio::runtime::Runtime;
@@ -22,7 +22,7 @@ use crate::{
     columns::{Row, Rows, columns, spec},
     feeder::{Feeder, sink},
     figure::{Turns, rows_a_second},
-    machine::{Cost, Numbers, RealClock, Watch, one_thread},
+    machine::{Cost, RealClock, Watch, one_thread},
 };
 
 const TABLE: &str = "parts";
@@ -165,7 +165,7 @@ impl Parts {
         let watch = Watch::start();
         let sink = Arc::new(sink(&root, KernelCalls::InPlace, turn)?);
         let source = Arc::new(self.source.clone());
-        let (clock, entropy) = (Arc::new(RealClock), Arc::new(Numbers::new(turn)));
+        let (clock, entropy) = (Arc::new(RealClock), Arc::new(SeededEntropy::new(turn)));
         let engine = Engine::new(source, sink, clock, entropy, Settings::default());
         let table = TableConfig {
             source: TableRef::Table(TableName::new("dbo", TABLE)),

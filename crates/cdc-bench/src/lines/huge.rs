@@ -5,13 +5,14 @@ use std::{num::NonZeroU64, path::Path, sync::Arc};
 
 use cdc_core::{Engine, Settings, StartAt, TableConfig, port::Shutdown};
 use cdc_delta::KernelCalls;
+use cdc_fake::SeededEntropy;
 
 use crate::{
     Figure, Outcome, Scale, Target,
     feeder::sink,
     figure::{Turns, rows_a_second, short},
     generator::Generator,
-    machine::{Cost, Numbers, RealClock, Watch, forget_peak, peak_mib, two_threads},
+    machine::{Cost, RealClock, Watch, forget_peak, peak_mib, two_threads},
 };
 
 pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<()> {
@@ -60,7 +61,7 @@ fn copy(dir: &Path, turn: u64, commits: u64, rows: u64) -> Outcome<Cost> {
     settings.limits.commits_max = NonZeroU64::new(1);
     let watch = Watch::start();
     let sink = Arc::new(sink(&root, KernelCalls::Pool, turn)?);
-    let (clock, entropy) = (Arc::new(RealClock), Arc::new(Numbers::new(turn)));
+    let (clock, entropy) = (Arc::new(RealClock), Arc::new(SeededEntropy::new(turn)));
     let engine = Engine::new(Arc::new(generator), sink, clock, entropy, settings);
     let report = two_threads()?.block_on(engine.run_once(vec![table], &Shutdown::never()));
     let cost = watch.stop();

@@ -4,6 +4,7 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use arrow_array::RecordBatch;
 use cdc_delta::{DeltaConfig, DeltaSink, KernelCalls};
+use cdc_fake::SeededEntropy;
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     columns::spec,
     feeder::{Feeder, sink},
     figure::{median, millis, short},
-    machine::{Numbers, RealClock, Watch, one_thread},
+    machine::{RealClock, Watch, one_thread},
     plain,
 };
 
@@ -121,7 +122,7 @@ fn fill(runtime: &Runtime, root: &Path, rows: &RecordBatch, files: usize) -> Out
     config.kernel_calls = KernelCalls::Pool;
     config.checkpoint_interval = 1;
     let clock = std::sync::Arc::new(RealClock);
-    let often = DeltaSink::new(config, clock, std::sync::Arc::new(Numbers::new(2)))?;
+    let often = DeltaSink::new(config, clock, std::sync::Arc::new(SeededEntropy::new(2)))?;
     for name in ["many", "few"] {
         runtime.block_on(async {
             let mut feeder = Feeder::attach(&often, &spec(name)?).await?;

@@ -11,6 +11,7 @@ use std::{
 
 use cdc_core::{Stamp, TableSpec, port::Sink};
 use cdc_delta::{DeltaConfig, DeltaSink, KernelCalls};
+use cdc_fake::SeededEntropy;
 use object_store::local::LocalFileSystem;
 use url::Url;
 
@@ -21,7 +22,7 @@ use crate::{
     counting::{CountingStore, Requests},
     feeder::{Feeder, sink},
     figure::{median, millis},
-    machine::{Numbers, RealClock, Watch, one_thread},
+    machine::{RealClock, Watch, one_thread},
 };
 
 const SHAPE: LogShape = LogShape { rows_a_commit: 10 };
@@ -168,7 +169,7 @@ impl Bench {
         let store = CountingStore::new(Arc::new(LocalFileSystem::new()));
         let mut config = DeltaConfig::new(root.as_str());
         config.kernel_calls = KernelCalls::Pool;
-        let (clock, entropy) = (Arc::new(RealClock), Arc::new(Numbers::new(self.sinks)));
+        let (clock, entropy) = (Arc::new(RealClock), Arc::new(SeededEntropy::new(self.sinks)));
         let over = Arc::new(store.clone());
         Ok((DeltaSink::with_store(config, root, over, clock, entropy)?, store))
     }
