@@ -24,12 +24,22 @@ const CORE_ALLOWED: [&str; 13] = [
 const CORE: &str = "cdc-core";
 const CONFORMANCE: &str = "cdc-conformance";
 
+/// The layers of the in-memory SQL Server: its model, its language, its wire.
+const FAKE_LAYERS: [&str; 3] = ["cdc-fake", "cdc-tsql", "cdc-tds"];
+
+/// A package's place among the layers.
+fn layer(package: &str) -> Option<usize> {
+    FAKE_LAYERS.iter().position(|name| *name == package)
+}
+
 /// What a package is in the workspace, by its place and name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Core,
     Conformance,
     Adapter,
+    /// A layer of the in-memory server above its model: from the bottom up, see [`FAKE_LAYERS`].
+    FakeLayer(usize),
     /// The binary, which assembles the parts.
     Binary,
     /// The test package, the examples and the measurements, which see everything.
@@ -46,6 +56,7 @@ impl Role {
             // It measures the parts together and is no part itself.
             "cdc-bench" => Self::Edge,
             "xtask" => Self::Tasks,
+            name if layer(name) > Some(0) => Self::FakeLayer(layer(name).unwrap_or_default()),
             _ if package.directory.starts_with("crates/") => Self::Adapter,
             _ => Self::Edge,
         }
@@ -61,6 +72,9 @@ impl Role {
             }
             Self::Adapter if other == CONFORMANCE && !conformance_in_tests => {
                 Some("make it a dev-dependency; the suites are for tests")
+            }
+            Self::FakeLayer(own) if other != CORE && layer(other).is_none_or(|it| it >= own) => {
+                Some("a layer of the in-memory server sees those below it and core alone")
             }
             Self::Adapter if other != CORE && !conformance_in_tests => {
                 Some("adapters never see each other; go through a port of core")

@@ -1,0 +1,1 @@
+//! The catalogue over `cdc-fake`: tables, change tables, views, procedures and functions.

@@ -1,0 +1,1 @@
+//! SELECT: bound to the catalogue, then evaluated row by row.

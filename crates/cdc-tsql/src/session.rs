@@ -1,0 +1,1 @@
+//! A session: batches, variables, control flow, transactions, statements that change things.

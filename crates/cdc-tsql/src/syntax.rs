@@ -1,0 +1,1 @@
+//! From text to statements: what sqlparser reads, and what it does not.
