@@ -17,6 +17,7 @@ mod date_read;
 mod date_text;
 mod error;
 mod exact;
+mod function;
 mod literal;
 mod moment;
 mod number_text;
@@ -39,6 +40,7 @@ use crate::{
 pub(crate) use arithmetic::{operate, unary};
 pub(crate) use collation::{DEFAULT_COLLATION, named as collation};
 pub(crate) use conversion::{assign, convert};
+pub(crate) use function::{function, function_kind, is_deterministic};
 pub(crate) use literal::{integer_as_decimal, number_literal, text_literal};
 pub(crate) use order::{append_order_key, compare, order_key};
 pub(crate) use pattern::{like, like_of_kinds};
@@ -106,28 +108,6 @@ pub(crate) trait Aggregate: Send {
     fn finish(&self) -> SqlResult<Value>;
     /// The same aggregate over no rows.
     fn fresh(&self) -> Box<dyn Aggregate>;
-}
-
-/// The kind of a function's result; none when there is no such function here. Names are
-/// case-insensitive. `x AT TIME ZONE z` is the function `AT TIME ZONE` of two arguments.
-///
-/// # Errors
-/// 174 and 189 for the number of arguments, 8116 for a type, 155 for a date part.
-pub(crate) fn function_kind(name: &str, arguments: &[ArgumentKind]) -> Option<SqlResult<Kind>> {
-    None
-}
-
-/// The value of a function, of the kind that [`function_kind`] says.
-///
-/// # Errors
-/// What the function itself refuses, and conversions of its arguments.
-pub(crate) fn function(name: &str, arguments: &[ArgumentValue], facts: &Facts) -> SqlResult<Value> {
-    Err(unfinished())
-}
-
-/// False for functions whose value changes between calls (`GETDATE`, `NEWID`, `RAND`).
-pub(crate) fn is_deterministic(name: &str) -> bool {
-    true
 }
 
 /// An aggregate over arguments of these kinds; none when there is no such aggregate. `COUNT(*)`
