@@ -7,6 +7,8 @@ mod clock;
 mod mathematics;
 mod string;
 
+pub(super) use character::stored_size;
+
 use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
 use cdc_core::{Length, SqlType};
