@@ -177,7 +177,7 @@ fn sign(call: &Call<'_>) -> SqlResult<Value> {
     let unit = digits_of(&kind.sql_type).and_then(|(_, scale)| rescale(1, 0, scale));
     Ok(match value {
         Value::Int(number) => Value::Int(number.signum()),
-        Value::Float(number) if number == 0.0 => Value::Float(0.0),
+        Value::Float(0.0) => Value::Float(0.0),
         Value::Float(number) => Value::Float(number.signum()),
         Value::Decimal(digits) => {
             Value::decimal(i128::from(digits).signum() * unit.unwrap_or_default())
