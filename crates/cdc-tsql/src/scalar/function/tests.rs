@@ -1,3 +1,5 @@
+//! Functions, call by call.
+
 use proptest::prelude::*;
 
 use super::*;
