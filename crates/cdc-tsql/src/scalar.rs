@@ -113,3 +113,6 @@ pub(crate) trait Aggregate: Send {
     /// The same aggregate over no rows.
     fn fresh(&self) -> Box<dyn Aggregate>;
 }
+
+#[cfg(test)]
+mod tests;
