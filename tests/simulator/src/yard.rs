@@ -310,7 +310,7 @@ impl Yard {
         config.upload_parts = PARTS;
         if self.script.world.parts {
             config.upload_part_bytes = PART_BYTES;
-            config.file_bytes_max = 4_000;
+            config.file_bytes_max = 9_000;
             config.row_group_rows = GROUP_ROWS;
         }
         let root = Url::parse("memory:///lake/").ok()?;

@@ -2,8 +2,11 @@
 //! anything. What they leave open is drawn.
 
 use super::Draw;
-use crate::script::{
-    Act, Aim, CallName, Keys, Mishap, PortCall, Run, Shape, Start, Step, Target, Trouble,
+use crate::{
+    script::{
+        Act, Aim, CallName, Keys, Mishap, PortCall, Run, Shape, Start, Step, Target, Trouble,
+    },
+    store::Request,
 };
 
 /// Calls of a read, with those of the log's times twice: there are most of them.
@@ -33,6 +36,7 @@ impl Draw<'_> {
             3 => self.widened(steps),
             4 => self.overtaken(world, steps),
             5 => self.doubt(steps),
+            6 => self.given_up(steps),
             _ => {}
         }
     }
@@ -179,12 +183,38 @@ impl Draw<'_> {
             let table = self.table();
             self.moment(Some(table), 120_000, steps);
         }
-        let at = Target::Store(crate::store::Request::Create);
+        let at = Target::Store(Request::Create);
         let what = self.any(&[Mishap::Lose, Mishap::Lose, Mishap::Late], Mishap::Lose);
         let chance = self.any(&[500, 2_000, 5_000], 2_000);
-        let outage = 1 + self.small(4);
+        let outage = self.any(&[1, 1, 1, 2, 3, 5], 1);
+        let outage = self.any(&[1, 1, 1, 2, 3, 5], 1);
         let aim = Some(Aim { at, what, chance, outage });
         let trouble = Trouble { aim, ..Trouble::NONE };
         steps.push(Step::Run(Run { trouble, ..self.plain() }));
+    }
+
+    /// Many rows in small record batches, and connections that are killed in the middle: what was
+    /// staged is given up, which may meet trouble too.
+    fn given_up(&mut self, steps: &mut Vec<Step>) {
+        for _ in 0..2 + self.below(4) {
+            let table = self.table();
+            let keys = Keys { first: self.below(20).into(), count: 4 + i64::from(self.below(16)) };
+            steps.push(Step::Now(Act::Put { table: Some(table), keys, value: self.value() }));
+        }
+        steps.push(Step::Now(Act::Pass(60_000 + self.below(120_000))));
+        for _ in 0..1 + self.below(3) {
+            steps.push(Step::Kill(2 + self.below(24)));
+        }
+        let given_up = [
+            Target::Port(PortCall::Discard),
+            Target::Store(Request::AbortUpload),
+            Target::Store(Request::Delete),
+        ];
+        let at = self.any(&given_up, Target::Store(Request::Delete));
+        let what = self.any(&Mishap::ANYWHERE, Mishap::Refuse);
+        let aim = Aim { at, what, chance: self.any(&[3_000, 10_000], 3_000), outage: 0 };
+        let trouble = Trouble { aim: (!self.one_in(4)).then_some(aim), ..Trouble::NONE };
+        let (rows_max, batch_rows) = (20 + u64::from(self.below(40)), 1 + self.below(4));
+        steps.push(Step::Run(Run { rows_max, batch_rows, trouble, ..self.plain() }));
     }
 }
