@@ -45,7 +45,7 @@ pub struct Held {
 /// A log that a restore replaced.
 #[derive(Clone)]
 pub struct Fork {
-    /// The newest LSN that the restored backup had captured.
+    /// The newest record that the restored backup's log had, captured or not.
     pub kept: Lsn,
     /// When the restore happened.
     pub moment: Timestamp,

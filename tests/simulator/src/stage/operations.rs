@@ -65,7 +65,8 @@ impl Stage {
                 std::mem::replace(&mut inner.lag, *seconds) != *seconds
             }
             Act::Backup => {
-                inner.backup = Some((database.backup(), inner.state.clone(), database.max_lsn()));
+                let newest = database.newest_record();
+                inner.backup = Some((database.backup(), inner.state.clone(), newest));
                 true
             }
             Act::Restore if inner.clock_max.is_none() => self.restore(inner),
