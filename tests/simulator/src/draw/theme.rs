@@ -186,7 +186,7 @@ impl Draw<'_> {
         let at = Target::Store(Request::Create);
         let what = self.any(&[Mishap::Lose, Mishap::Lose, Mishap::Late], Mishap::Lose);
         let chance = self.any(&[500, 2_000, 5_000], 2_000);
-        let outage = self.any(&[1, 1, 1, 2, 3, 5], 1);
+        let outage = self.any(&[1, 2, 2, 2, 3, 5], 2);
         let aim = Some(Aim { at, what, chance, outage });
         let trouble = Trouble { aim, ..Trouble::NONE };
         steps.push(Step::Run(Run { trouble, ..self.plain() }));
