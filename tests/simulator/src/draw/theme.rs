@@ -179,17 +179,20 @@ impl Draw<'_> {
 
     /// The store goes away in the middle of commits, whose replies are lost.
     fn doubt(&mut self, steps: &mut Vec<Step>) {
-        for _ in 0..1 + self.below(4) {
-            let table = self.table();
-            self.moment(Some(table), 120_000, steps);
+        for _ in 0..2 {
+            for _ in 0..2 + self.below(5) {
+                let table = self.table();
+                self.moment(Some(table), 60_000, steps);
+            }
+            let at = Target::Store(Request::Create);
+            let what = self.any(&[Mishap::Lose, Mishap::Lose, Mishap::Late], Mishap::Lose);
+            let chance = self.any(&[500, 1_500, 3_000], 1_500);
+            let outage = self.any(&[1, 2, 2, 2, 3, 5], 2);
+            let aim = Some(Aim { at, what, chance, outage });
+            let trouble = Trouble { aim, ..Trouble::NONE };
+            let commits_max = Some(1 + u64::from(self.below(2)));
+            steps.push(Step::Run(Run { commits_max, trouble, ..self.plain() }));
         }
-        let at = Target::Store(Request::Create);
-        let what = self.any(&[Mishap::Lose, Mishap::Lose, Mishap::Late], Mishap::Lose);
-        let chance = self.any(&[500, 2_000, 5_000], 2_000);
-        let outage = self.any(&[1, 2, 2, 2, 3, 5], 2);
-        let aim = Some(Aim { at, what, chance, outage });
-        let trouble = Trouble { aim, ..Trouble::NONE };
-        steps.push(Step::Run(Run { trouble, ..self.plain() }));
     }
 
     /// Many rows in small record batches, and connections that are killed in the middle: what was
