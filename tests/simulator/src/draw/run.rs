@@ -54,9 +54,9 @@ impl Draw<'_> {
     pub(super) fn trouble(&mut self, world: &Shape) -> Trouble {
         let mut trouble = Trouble::NONE;
         trouble.yields = if self.one_in(2) { 1_000 } else { 0 };
-        match self.below(4) {
-            0..2 => return trouble,
-            2 => trouble.aim = Some(self.aim(world)),
+        match self.below(8) {
+            0..3 => return trouble,
+            3..6 => trouble.aim = Some(self.aim(world)),
             _ => {}
         }
         if trouble.aim.is_some() && self.one_in(2) {
