@@ -30,13 +30,15 @@ impl Draw<'_> {
             _ => {}
         }
         match self.below(12) {
+            // Only here may an upload be given up.
+            9..12 if world.parts => self.given_up(world, steps),
             0 => self.instances(steps),
             1 => self.lockout(steps),
             2 => self.rewind(steps),
             3 => self.widened(steps),
             4 => self.overtaken(world, steps),
             5 => self.doubt(steps),
-            6 => self.given_up(steps),
+            6 => self.given_up(world, steps),
             _ => {}
         }
     }
@@ -197,7 +199,7 @@ impl Draw<'_> {
 
     /// Many rows in small record batches, and connections that are killed in the middle: what was
     /// staged is given up, which may meet trouble too.
-    fn given_up(&mut self, steps: &mut Vec<Step>) {
+    fn given_up(&mut self, world: &Shape, steps: &mut Vec<Step>) {
         for _ in 0..2 + self.below(4) {
             let table = self.table();
             let keys = Keys { first: self.below(20).into(), count: 4 + i64::from(self.below(16)) };
@@ -212,7 +214,10 @@ impl Draw<'_> {
             Target::Store(Request::AbortUpload),
             Target::Store(Request::Delete),
         ];
-        let at = self.any(&given_up, Target::Store(Request::Delete));
+        let at = match self.any(&given_up, Target::Store(Request::Delete)) {
+            Target::Port(_) if world.parts => Target::Store(Request::AbortUpload),
+            at => at,
+        };
         let what = self.any(&Mishap::ANYWHERE, Mishap::Refuse);
         let aim = Aim { at, what, chance: self.any(&[3_000, 10_000], 3_000), outage: 0 };
         let trouble = Trouble { aim: (!self.one_in(4)).then_some(aim), ..Trouble::NONE };
