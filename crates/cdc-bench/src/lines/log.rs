@@ -1,8 +1,8 @@
 //! Attach, mark look-up and commit while a table's log grows, and their requests to the store.
 //!
 //! Checkpoints are written every ten commits here, so that the youngest log has one too: every age
-//! then reads a checkpoint and a tail. Each age is measured over whole checkpoint intervals, so that
-//! each sees every length of the tail. Every commit has a row, so that the newest checkpoint names
+//! then reads a checkpoint and a tail. Each age is measured over whole checkpoint intervals, so
+//! that each sees every length of the tail. Every commit has a row, so that the newest checkpoint names
 //! a file for each, in the table and in facts. Each turn is a new sink, as another process would
 //! open it. Times are taken on the sink's own local store, requests counted on one that counts.
 
