@@ -2,9 +2,10 @@
 //!
 //! Checkpoints are written every ten commits here, so that the youngest log has one too: every age
 //! then reads a checkpoint and a tail. Each age is measured over whole checkpoint intervals, so
-//! that each sees every length of the tail. Every commit has a row, so that the newest checkpoint names
-//! a file for each, in the table and in facts. Each turn is a new sink, as another process would
-//! open it. Times are taken on the sink's own local store, requests counted on one that counts.
+//! that each sees every length of the tail. Every commit has a row, so that the newest checkpoint
+//! names a file for each, in the table and in facts. Each turn is a new sink, as another process
+//! would open it. Times are taken on the sink's own local store, requests counted on one that
+//! counts.
 
 use std::{
     path::{Path, PathBuf},
