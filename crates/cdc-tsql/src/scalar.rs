@@ -217,11 +217,7 @@ pub(crate) fn function_kind(name: &str, arguments: &[ArgumentKind]) -> Option<Sq
 ///
 /// # Errors
 /// What the function itself refuses, and conversions of its arguments.
-pub(crate) fn function(
-    name: &str,
-    arguments: &[ArgumentValue],
-    facts: &Facts,
-) -> SqlResult<Value> {
+pub(crate) fn function(name: &str, arguments: &[ArgumentValue], facts: &Facts) -> SqlResult<Value> {
     Err(unfinished())
 }
 
