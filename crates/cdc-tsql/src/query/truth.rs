@@ -129,7 +129,7 @@ impl Run<'_> {
             return Ok(*found);
         }
         let mut found = false;
-        self.plan(&query.plan, Some(frame), &mut |_| {
+        let _ = self.plan(&query.plan, Some(frame), &mut |_| {
             found = true;
             Ok(ControlFlow::Break(()))
         })?;
@@ -152,7 +152,7 @@ impl Run<'_> {
             }
         }
         let mut result = Some(quantified.all);
-        self.plan(&quantified.query.plan, Some(frame), &mut |row| {
+        let _ = self.plan(&quantified.query.plan, Some(frame), &mut |row| {
             let right = self.right_value(quantified, row)?;
             let truth =
                 ordering(&left, &right, &quantified.kind).map(|found| quantified.test.holds(found));
@@ -180,7 +180,7 @@ impl Run<'_> {
     fn kept_values(&self, quantified: &Quantified, frame: &Frame<'_>) -> SqlResult<Kept> {
         let (mut values, mut keys, mut has_null) = (Vec::new(), HashSet::new(), false);
         let by_key = quantified.test == Test::Equal && !quantified.all;
-        self.plan(&quantified.query.plan, Some(frame), &mut |row| {
+        let _ = self.plan(&quantified.query.plan, Some(frame), &mut |row| {
             let right = self.right_value(quantified, row)?;
             self.hold(1)?;
             if right.is_null() {
