@@ -35,6 +35,7 @@ mod clauses;
 mod clients;
 mod expressions;
 mod names;
+mod properties;
 mod sources;
 mod speed;
 
