@@ -4,7 +4,7 @@ use cdc_fake::Value;
 
 use super::plan::Subquery;
 use crate::{
-    kind::{Collation, Kind},
+    kind::Kind,
     relation::ObjectName,
     scalar::{Operator, Unary},
 };
@@ -204,7 +204,6 @@ pub(super) struct Liking {
     pub pattern: Expr,
     pub escape: Option<Expr>,
     pub negated: bool,
-    pub collation: Collation,
 }
 
 /// A comparison with the rows of a query.
