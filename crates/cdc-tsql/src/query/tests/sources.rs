@@ -1,7 +1,6 @@
 //! FROM: joins, APPLY, derived tables, common table expressions, and what scans are asked.
 
 use super::*;
-use crate::relation::{Bound, Comparison};
 
 fn check(cases: &[(&str, &[&str])]) {
     let toy = Toy::new();
