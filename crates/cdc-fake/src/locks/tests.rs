@@ -73,7 +73,7 @@ fn a_table_lock_keeps_writers_out_and_an_exclusive_one_readers_too() {
     let options =
         crate::ReadOptions { waiting: Waiting::refuse(), ..crate::ReadOptions::default() };
     let read = database.read_table(&table, &crate::KeyBounds::default(), options);
-    assert_eq!(read.err().expect("held").number, number::LOCK_TIMEOUT);
+    assert_eq!(read.expect_err("held").number, number::LOCK_TIMEOUT);
 }
 
 #[test]
