@@ -185,7 +185,7 @@ pub(super) fn moment(
 
 fn dateadd_kind(signature: &Signature<'_>) -> SqlResult<Kind> {
     let part = part_word(signature)?;
-    signature.takes(1..2, &SqlType::BigInt)?;
+    signature.takes(1..2, &SqlType::Int)?;
     let sql_type = moment_type(signature, 2, SqlType::DateTime)?;
     let fine = matches!(part, Part::Microsecond | Part::Nanosecond);
     let old = matches!(sql_type, SqlType::DateTime | SqlType::SmallDateTime);
@@ -346,7 +346,7 @@ fn number_of(part: Part, wall: Wall, sql_type: &SqlType, date_first: u8) -> i64 
     let fraction = time % TICKS_A_SECOND;
     match part {
         Part::Year => i64::from(year),
-        Part::Quarter => i64::from((month + 2) / 3),
+        Part::Quarter => i64::from(month.div_ceil(3)),
         Part::Month => i64::from(month),
         Part::DayOfYear => day_of_year,
         Part::Day => i64::from(day),

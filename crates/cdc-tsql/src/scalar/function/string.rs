@@ -25,7 +25,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     define("LTRIM", 1, 2, text_of_first, |call| trimmed(call, true, false)),
     define("RTRIM", 1, 2, text_of_first, |call| trimmed(call, false, true)),
     define("TRIM", 1, 3, trim_kind, trim),
-    define("REPLACE", 3, 3, |s| Ok(replaced_kind(s)?), replace),
+    define("REPLACE", 3, 3, replaced_kind, replace),
     define("REPLICATE", 2, 2, |s| Ok(Kind { nullable: true, ..long_text(s.kind(0)?) }), replicate),
     define("SPACE", 1, 1, |s| Ok(s.result(SqlType::VarChar(Length::Limited(MAX_BYTES)))), space),
     define("STUFF", 4, 4, |s| Ok(Kind { nullable: true, ..long_text(s.kind(0)?) }), stuff),
