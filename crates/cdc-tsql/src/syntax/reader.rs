@@ -17,6 +17,8 @@ const MAX_DEPTH: usize = 32;
 /// Levels of an expression or a subquery.
 const MAX_LEVELS: usize = 100;
 
+static DIALECT: MsSqlDialect = MsSqlDialect {};
+
 pub(super) type Read<T> = Result<T, SyntaxError>;
 
 pub(super) struct Reader {
@@ -322,7 +324,7 @@ impl Reader {
     /// What `sqlparser` reads from here: an expression or a type.
     fn parsed<T>(
         &mut self,
-        read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+        read: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
     ) -> Read<T> {
         let end = extent::end_of_part(&self.tokens, self.at);
         self.parsed_until(end, read)
@@ -332,10 +334,10 @@ impl Reader {
     pub(super) fn parsed_until<T>(
         &mut self,
         end: usize,
-        read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+        read: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
     ) -> Read<T> {
         let tokens = self.tokens.get(self.at..end).unwrap_or_default().to_vec();
-        let mut parser = Parser::new(&MsSqlDialect {})
+        let mut parser = Parser::new(&DIALECT)
             .with_recursion_limit(MAX_LEVELS)
             .with_tokens_with_locations(tokens);
         match read(&mut parser) {

@@ -494,7 +494,7 @@ impl Reader {
 }
 
 fn default_or_expression(
-    parser: &mut Parser<'_>,
+    parser: &mut Parser<'static>,
 ) -> Result<Option<ast::Expr>, sqlparser::parser::ParserError> {
     if parser.parse_keyword(Keyword::DEFAULT) {
         return Ok(None);
