@@ -200,29 +200,21 @@ impl Reader {
     /// A column or a constraint of the table.
     fn table_item(&mut self, table: &mut TableBody) -> Read<()> {
         match self.peek_word().unwrap_or_default().as_str() {
-            "CONSTRAINT" | "PRIMARY" | "UNIQUE" | "FOREIGN" | "CHECK" => {
-                let constraint = self.constraint()?;
-                table.constraints.push(constraint);
-            }
+            "CONSTRAINT" | "PRIMARY" | "UNIQUE" | "FOREIGN" | "CHECK" => self.constraint(table)?,
             "INDEX" => {
                 self.at += 1;
-                let name = Some(self.name()?);
+                let name = self.name()?;
                 let unique = self.take("UNIQUE");
                 let clustered = self.clustered();
                 let columns = self.parenthesised(Self::key_column)?;
                 self.storage()?;
-                if unique {
-                    table.constraints.push(Constraint {
-                        name,
-                        primary: false,
-                        clustered,
-                        columns,
-                    });
-                }
+                let clustered = clustered.unwrap_or(false);
+                let index = Index { unique, clustered, columns, included: Vec::new() };
+                table.indexes.push((name, index));
             }
             "PERIOD" => return Err(self.error(unsupported("a temporal table"))),
             _ => {
-                let column = self.column_body(&mut table.constraints)?;
+                let column = self.column_body(table)?;
                 table.columns.push(column);
             }
         }
@@ -237,24 +229,38 @@ impl Reader {
     }
 
     /// A constraint of the table's own.
-    fn constraint(&mut self) -> Read<Constraint> {
+    fn constraint(&mut self, table: &mut TableBody) -> Read<()> {
         let name = if self.take("CONSTRAINT") { Some(self.name()?) } else { None };
+        if self.take("CHECK") {
+            let check = self.check()?;
+            table.checks.push((name, check));
+            return Ok(());
+        }
         let primary = self.take_all(&["PRIMARY", "KEY"]);
         if !primary && !self.take("UNIQUE") {
             return Err(match self.peek_word().as_deref() {
                 Some("FOREIGN") => self.error(unsupported("FOREIGN KEY")),
-                Some("CHECK") => self.error(unsupported("CHECK")),
                 _ => self.unexpected(),
             });
         }
         let clustered = self.clustered();
         let columns = self.parenthesised(Self::key_column)?;
         self.storage()?;
-        Ok(Constraint { name, primary, clustered, columns })
+        table.constraints.push(Constraint { name, primary, clustered, columns });
+        Ok(())
     }
 
-    /// A column with what follows it; its keys go to `constraints`.
-    fn column_body(&mut self, constraints: &mut Vec<Constraint>) -> Read<ColumnBody> {
+    /// The condition of a CHECK.
+    fn check(&mut self) -> Read<sqlparser::ast::Expr> {
+        self.take_all(&["NOT", "FOR", "REPLICATION"]);
+        self.expect_token(&Token::LParen)?;
+        let condition = self.expression()?;
+        self.expect_token(&Token::RParen)?;
+        Ok(condition)
+    }
+
+    /// A column with what follows it; its keys and checks go to `table`.
+    fn column_body(&mut self, table: &mut TableBody) -> Read<ColumnBody> {
         let name = self.name()?;
         let mut column = ColumnBody {
             name,
@@ -281,14 +287,14 @@ impl Reader {
         } else {
             column.data_type = Some(self.data_type()?);
         }
-        while self.column_option(&mut column, constraints)? {}
+        while self.column_option(&mut column, table)? {}
         Ok(column)
     }
 
     fn column_option(
         &mut self,
         column: &mut ColumnBody,
-        constraints: &mut Vec<Constraint>,
+        table: &mut TableBody,
     ) -> Read<bool> {
         if let Some(nullable) = self.nullability() {
             column.nullable = Some(nullable);
@@ -321,10 +327,15 @@ impl Reader {
                     columns = self.parenthesised(Self::key_column)?;
                 }
                 self.storage()?;
-                constraints.push(Constraint { name, primary, clustered, columns });
+                table.constraints.push(Constraint { name, primary, clustered, columns });
             }
             "ROWGUIDCOL" => self.at += 1,
-            "CHECK" | "REFERENCES" | "FOREIGN" | "SPARSE" | "FILESTREAM" | "MASKED" | "HIDDEN"
+            "CHECK" => {
+                self.at += 1;
+                let check = self.check()?;
+                table.checks.push((name, check));
+            }
+            "REFERENCES" | "FOREIGN" | "SPARSE" | "FILESTREAM" | "MASKED" | "HIDDEN"
             | "GENERATED" | "ENCRYPTED" => {
                 let word = self.peek_word().unwrap_or_default();
                 return Err(self.error(unsupported(&word)));
@@ -386,12 +397,12 @@ impl Reader {
             return self.alter_add();
         }
         if self.take_all(&["ALTER", "COLUMN"]) {
-            let mut constraints = Vec::new();
-            let column = self.column_body(&mut constraints)?;
+            let mut rest = TableBody::default();
+            let column = self.column_body(&mut rest)?;
             let plain = column.default.is_none()
                 && column.computed.is_none()
                 && column.identity.is_none()
-                && constraints.is_empty();
+                && rest == TableBody::default();
             return match plain {
                 true => Ok(AlterTable::AlterColumn(column)),
                 false => Err(self.unexpected()),

@@ -144,6 +144,18 @@ pub(crate) struct Execute {
     pub(crate) arguments: Vec<ExecuteArgument>,
 }
 
+impl Execute {
+    /// True for a procedure that controls the fake server itself.
+    pub(crate) fn is_control(&self) -> bool {
+        match &self.procedure {
+            ProcedureName::Name(name) => {
+                name.schema.as_deref().is_some_and(|schema| schema.eq_ignore_ascii_case("fake"))
+            }
+            ProcedureName::Variable(_) => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProcedureName {
     Name(ObjectName),
@@ -263,6 +275,10 @@ pub(crate) enum MergeAction {
 pub(crate) struct TableBody {
     pub(crate) columns: Vec<ColumnBody>,
     pub(crate) constraints: Vec<Constraint>,
+    /// Names of CHECK constraints, and their conditions.
+    pub(crate) checks: Vec<(Option<String>, ast::Expr)>,
+    /// Indexes that are no constraints.
+    pub(crate) indexes: Vec<(String, Index)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
