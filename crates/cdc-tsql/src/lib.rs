@@ -16,3 +16,8 @@ mod scalar;
 mod session;
 mod syntax;
 pub mod talk;
+
+pub use scalar::{
+    code_page,
+    collation::{DEFAULT_COLLATION, of_wire as collation_of_wire},
+};

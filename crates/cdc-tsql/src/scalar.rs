@@ -9,7 +9,14 @@
 
 #![allow(dead_code, unused_variables, reason = "signatures first")]
 
-use std::cmp::Ordering;
+pub mod code_page;
+pub(crate) mod collation;
+mod error;
+mod exact;
+mod number_text;
+mod order;
+mod permission;
+mod precedence;
 
 use cdc_core::SqlType;
 use cdc_fake::{SqlError, SqlResult, Value};
@@ -18,6 +25,11 @@ use crate::{
     kind::{Collation, Kind, Typed},
     relation::{Moment, Settings},
 };
+
+pub(crate) use collation::{DEFAULT_COLLATION, named as collation};
+pub(crate) use order::{append_order_key, compare, order_key};
+pub(crate) use permission::check_conversion;
+pub(crate) use precedence::{common_kind, operator_kind, unary_kind};
 
 /// What expressions may depend on besides their operands.
 #[derive(Clone, Copy, Debug)]
@@ -82,26 +94,6 @@ pub(crate) trait Aggregate: Send {
     fn fresh(&self) -> Box<dyn Aggregate>;
 }
 
-/// The collation of a database that names none.
-pub(crate) const DEFAULT_COLLATION: Collation = Collation {
-    name: "SQL_Latin1_General_CP1_CI_AS",
-    lcid: 0x0409,
-    flags: 0xD0,
-    sort_id: 52,
-    code_page: 1252,
-    ignores_case: true,
-    ignores_accents: false,
-    binary: false,
-};
-
-/// The kind of `left op right`: precedence, precision and scale, lengths, collation.
-///
-/// # Errors
-/// 402, 8117, 206 for operands that do not go together, 468 for collations that do not.
-pub(crate) fn operator_kind(op: Operator, left: &Kind, right: &Kind) -> SqlResult<Kind> {
-    Err(unfinished())
-}
-
 /// The value of `left op right`, of the kind that [`operator_kind`] says.
 ///
 /// # Errors
@@ -115,37 +107,11 @@ pub(crate) fn operate(
     Err(unfinished())
 }
 
-/// The kind of `op of`.
-///
-/// # Errors
-/// 8117 for a type without this operator.
-pub(crate) fn unary_kind(op: Unary, of: &Kind) -> SqlResult<Kind> {
-    Err(unfinished())
-}
-
 /// The value of `op of`.
 ///
 /// # Errors
 /// 8115 for an overflow.
 pub(crate) fn unary(op: Unary, of: (&Value, &Kind), facts: &Facts) -> SqlResult<Value> {
-    Err(unfinished())
-}
-
-/// The kind that all operands of CASE, COALESCE, UNION, IN or a comparison are converted to: the
-/// one of highest precedence, with lengths, precisions and scales united.
-///
-/// # Errors
-/// 206 for types that do not go together, 468 for collations.
-pub(crate) fn common_kind(kinds: &[Kind]) -> SqlResult<Kind> {
-    Err(unfinished())
-}
-
-/// Whether `from` converts to `to`, before any value is known.
-///
-/// # Errors
-/// 257 for a conversion that has to be written out, 206 for types that clash, 529 for a
-/// conversion that cannot even be written.
-pub(crate) fn check_conversion(from: &Kind, to: &Kind, explicit: bool) -> SqlResult<()> {
     Err(unfinished())
 }
 
@@ -174,12 +140,6 @@ pub(crate) fn assign(value: &Value, from: &Kind, to: &Kind, facts: &Facts) -> Sq
     Err(unfinished())
 }
 
-/// How two values of `kind` compare; none when one is NULL. A kind without a collation compares
-/// with [`DEFAULT_COLLATION`].
-pub(crate) fn compare(left: &Value, right: &Value, kind: &Kind) -> Option<Ordering> {
-    None
-}
-
 /// True when `text` matches a LIKE pattern.
 ///
 /// # Errors
@@ -192,17 +152,6 @@ pub(crate) fn like(
 ) -> SqlResult<bool> {
     Err(unfinished())
 }
-
-/// Bytes whose order is the server's order of the tuple, NULL first; equal bytes are equal values.
-/// Each item is a value, its kind, and whether it sorts descending.
-pub(crate) fn order_key<'a>(
-    values: impl IntoIterator<Item = (&'a Value, &'a Kind, bool)>,
-) -> Vec<u8> {
-    Vec::new()
-}
-
-/// Adds one value to an order key.
-pub(crate) fn append_order_key(key: &mut Vec<u8>, value: &Value, kind: &Kind, descending: bool) {}
 
 /// The kind of a function's result; none when there is no such function here. Names are
 /// case-insensitive. `x AT TIME ZONE z` is the function `AT TIME ZONE` of two arguments.
@@ -236,11 +185,6 @@ pub(crate) fn aggregate(
     kinds: &[Kind],
     distinct: bool,
 ) -> Option<SqlResult<Box<dyn Aggregate>>> {
-    None
-}
-
-/// A collation by its name, case-insensitive.
-pub(crate) fn collation(name: &str) -> Option<Collation> {
     None
 }
 
