@@ -39,6 +39,8 @@
 
 pub mod archive;
 pub mod capture;
+pub mod catalogue;
+pub mod change_scan;
 pub mod change_table;
 pub mod cleanup;
 pub mod clock;
@@ -77,6 +79,8 @@ pub mod zone;
 
 pub use archive::{ArchivedChange, ArchivedCommit};
 pub use capture::CaptureSchedule;
+pub use catalogue::{ColumnInfo, IndexInfo, InstanceInfo, TableInfo};
+pub use change_scan::ChangeTableRows;
 pub use change_table::ChangeRow;
 pub use cleanup::{Cleanup, CleanupSchedule, CleanupStep};
 pub use clock::VirtualClock;
@@ -87,12 +91,14 @@ pub use injection::{Call, FaultPlan, Side};
 pub use index::{IndexDefinition, IndexKind};
 pub use instance::EnableOptions;
 pub use isolation::{Isolation, Waiting};
+pub use jobs::{JobChange, JobKind, Jobs};
 pub use key::Collation;
 pub use locks::TableLock;
 pub use memory_sink::{MemorySink, MemoryTarget};
 pub use options::DatabaseOptions;
-pub use permissions::{GrantAction, Login, Permission, Securable};
-pub use server::FakeServer;
+pub use mapping::MappingEntry;
+pub use permissions::{GrantAction, Login, Permission, PrincipalKind, Securable};
+pub use server::{FakeServer, ServerLogin};
 pub use sessions::{SessionHandle, SessionInfo};
 pub use source::FakeSource;
 pub use sql_error::{SqlError, SqlResult};
