@@ -2,8 +2,10 @@
 //! the procedures of the protocol.
 
 mod call;
+mod columns;
 mod conversation;
 mod define;
+mod describe;
 mod failure;
 mod flow;
 mod frame;
@@ -19,6 +21,7 @@ mod runner;
 mod scope;
 mod script;
 mod server;
+mod stopgap;
 mod target;
 mod temporary;
 mod transactions;

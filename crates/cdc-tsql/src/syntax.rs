@@ -37,7 +37,7 @@ pub(crate) struct SyntaxError {
 /// The first thing that cannot be read. Nothing of the batch may run then.
 pub(crate) fn parse(text: &str, settings: &Settings) -> Result<Vec<Statement>, SyntaxError> {
     let tokens = tokens::read(text, settings)?;
-    reader::Reader::new(tokens).batch()
+    reader::Reader::new(text, tokens).batch()
 }
 
 /// Reads the declarations of parameters as `sp_executesql` takes them: `@a int, @b varchar(10)
@@ -50,7 +50,7 @@ pub(crate) fn parse_parameters(
     settings: &Settings,
 ) -> Result<Vec<Parameter>, SyntaxError> {
     let tokens = tokens::read(text, settings)?;
-    reader::Reader::new(tokens).parameters()
+    reader::Reader::new(text, tokens).parameters()
 }
 
 /// The refusal of what is read but not evaluated.

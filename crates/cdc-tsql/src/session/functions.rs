@@ -144,12 +144,11 @@ pub(super) fn variable(scope: &Scope<'_>, name: &str) -> Option<Typed> {
         "@@max_precision" => (SqlType::TinyInt, Value::Int(38)),
         "@@microsoftversion" => int(0x1000_03E8),
         "@@connections" => int(core.handle.id().into()),
-        "@@dbts" => (SqlType::VarBinary(Length::Limited(8)), Value::bytes(&[0; 8])),
+        "@@dbts" => {
+            let last = core.database.last_row_version();
+            (SqlType::VarBinary(Length::Limited(8)), Value::bytes(&last.to_be_bytes()))
+        }
         _ => return None,
     };
-    // Row versions are numbered in the model; a database without any has none to tell.
-    if name.eq_ignore_ascii_case("@@dbts") {
-        return None;
-    }
     Some(Typed::new(sql_type, value))
 }

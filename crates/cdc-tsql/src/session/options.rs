@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use cdc_fake::{Isolation, SqlResult};
+use cdc_fake::{Isolation, SqlError, SqlResult, Value};
 
-use crate::relation::{DateFormat, Settings};
+use super::{failure::Run, frame::Frame, runner::Runner};
+use crate::{
+    relation::{DateFormat, ObjectName, Settings},
+    syntax::SetOption,
+};
 
 /// What SET has set.
 #[derive(Clone, Debug)]
@@ -101,6 +105,115 @@ impl Options {
                 Ok(())
             }
             _ => Err(crate::syntax::unsupported("SET LANGUAGE other than us_english")),
+        }
+    }
+}
+
+impl Runner<'_> {
+    pub(super) fn set_option(&mut self, option: &SetOption, frame: &Frame) -> Run<()> {
+        match option {
+            SetOption::RowCount(rows) => {
+                let rows = self.whole_number(rows, frame)?;
+                self.core.options.row_count = u64::try_from(rows).unwrap_or(0);
+            }
+            SetOption::ContextInfo(info) => {
+                let typed = self.value(info, frame)?;
+                let bytes = match typed.value {
+                    Value::Bytes(bytes) => bytes.to_vec(),
+                    _ => Vec::new(),
+                };
+                self.core.options.context_info = bytes;
+                self.core.options.context_info.truncate(128);
+            }
+            SetOption::Isolation(level) => {
+                self.core.options.isolation = isolation(*level);
+                self.core.transactions.set_isolation(isolation(*level));
+            }
+            SetOption::IdentityInsert(table, on) => self.set_identity_insert(table, *on, frame)?,
+            SetOption::Language(language) => self.core.options.set_language(language)?,
+            other => self.core.options.apply(other),
+        }
+        Ok(())
+    }
+
+    /// One table at a time takes values for its identity column.
+    fn set_identity_insert(&mut self, table: &ObjectName, on: bool, frame: &Frame) -> Run<()> {
+        let place = self.place(table, frame)?;
+        if !place.columns.iter().any(|column| column.identity) {
+            return Err(SqlError::new(
+                8106,
+                format!(
+                    "Table '{}' does not have the identity property. Cannot perform SET operation.",
+                    place.table.name
+                ),
+            )
+            .into());
+        }
+        let this =
+            (place.database.name().to_owned(), place.table.to_string().to_lowercase());
+        match &self.core.identity_insert {
+            Some(other) if on && *other != this => {
+                return Err(SqlError::new(
+                    8107,
+                    format!(
+                        "IDENTITY_INSERT is already ON for table '{}'. Cannot perform SET \
+                         operation for table '{}'.",
+                        other.1, place.table
+                    ),
+                )
+                .into());
+            }
+            _ => {}
+        }
+        if on {
+            self.core.identity_insert = Some(this);
+        } else if self.core.identity_insert.as_ref() == Some(&this) {
+            self.core.identity_insert = None;
+        }
+        Ok(())
+    }
+}
+
+impl Options {
+    /// Sets an option that needs nothing but itself.
+    fn apply(&mut self, option: &SetOption) {
+        match *option {
+            SetOption::NoCount(on) => self.no_count = on,
+            SetOption::XactAbort(on) => self.xact_abort = on,
+            SetOption::ImplicitTransactions(on) => self.implicit_transactions = on,
+            SetOption::AnsiNulls(on) => self.expressions.ansi_nulls = on,
+            SetOption::AnsiWarnings(on) => {
+                self.ansi_warnings = on;
+                self.settle_arithmetic();
+            }
+            SetOption::AnsiNullDefault(on) => self.ansi_null_default = on,
+            SetOption::AnsiDefaults(on) => {
+                self.expressions.ansi_nulls = on;
+                self.expressions.quoted_identifier = on;
+                self.ansi_warnings = on;
+                self.ansi_null_default = on;
+                self.cursor_close_on_commit = on;
+                self.implicit_transactions = on;
+                self.settle_arithmetic();
+            }
+            SetOption::ArithAbort(on) => {
+                self.arith_abort = on;
+                self.settle_arithmetic();
+            }
+            SetOption::QuotedIdentifier(on) => self.expressions.quoted_identifier = on,
+            SetOption::ConcatNullYieldsNull(on) => self.expressions.concat_null_yields_null = on,
+            SetOption::CursorCloseOnCommit(on) => self.cursor_close_on_commit = on,
+            SetOption::FmtOnly(on) => self.fmt_only = on,
+            SetOption::NoExec(on) => self.no_exec = on,
+            SetOption::ParseOnly(on) => self.parse_only = on,
+            SetOption::TextSize(size) => {
+                // 0 and -1 stand for the default and for no limit.
+                self.text_size = if size <= 0 { 2_147_483_647 } else { size };
+            }
+            SetOption::LockTimeout(millis) => self.set_lock_timeout(millis),
+            SetOption::DateFirst(day) => self.expressions.date_first = day,
+            SetOption::DateFormat(format) => self.expressions.date_format = format,
+            _ => {}
         }
     }
 }

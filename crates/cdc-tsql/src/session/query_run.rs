@@ -169,11 +169,12 @@ fn into_column(column: &ResultColumn, identity: &mut bool) -> Run<ColumnDefiniti
 fn select_into(query: &ast::Query) -> Option<(ObjectName, ast::Query)> {
     let mut query = query.clone_if_into()?;
     let into = first_select(&mut query.body)?.into.take()?;
-    let name = match &into.name {
-        name if name.0.is_empty() => return None,
-        name => query::object_name(name).ok()?,
+    let name = match into.targets.into_iter().next()? {
+        ast::Expr::Identifier(name) => ast::ObjectName::from(vec![name]),
+        ast::Expr::CompoundIdentifier(parts) => ast::ObjectName::from(parts),
+        _ => return None,
     };
-    Some((name, query))
+    Some((query::object_name(&name).ok()?, query))
 }
 
 trait CloneIfInto {
@@ -204,15 +205,15 @@ fn first_select(body: &mut ast::SetExpr) -> Option<&mut ast::Select> {
 
 /// True when a query has a FROM: only such a one begins an implicit transaction.
 fn reads_tables(query: &ast::Query) -> bool {
-    fn body(body: &ast::SetExpr) -> bool {
+    fn has_from(body: &ast::SetExpr) -> bool {
         match body {
             ast::SetExpr::Select(select) => !select.from.is_empty(),
             ast::SetExpr::Query(query) => reads_tables(query),
-            ast::SetExpr::SetOperation { left, right, .. } => body(left) || body(right),
+            ast::SetExpr::SetOperation { left, right, .. } => has_from(left) || has_from(right),
             _ => false,
         }
     }
-    body(&query.body)
+    has_from(&query.body)
 }
 
 /// The tables of a query's FROM that hints lock, and how.

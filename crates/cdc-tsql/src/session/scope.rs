@@ -28,16 +28,7 @@ pub(super) struct Scope<'a> {
 impl Core {
     /// The moment by the server's clock.
     pub(super) fn moment(&self) -> Moment {
-        let now = self.server.clock().time();
-        let wall = self.server.zone().reading(now).wall();
-        let utc = now.as_micros();
-        let offset = wall.map_or(0, |wall| wall.and_utc().timestamp_micros() - utc);
-        // Readings are rounded to 1/300 s; an offset is whole minutes.
-        let minutes = (offset + 30_000_000).div_euclid(60_000_000);
-        Moment {
-            utc_ticks: utc.saturating_mul(10),
-            offset_minutes: i16::try_from(minutes).unwrap_or(0),
-        }
+        moment_of(&self.server, self.server.clock().time())
     }
 
     /// Who asks, and how its statements read.
@@ -93,6 +84,19 @@ impl Core {
                 self.account.login
             ),
         ))
+    }
+}
+
+/// A moment by the clock of a server.
+pub(super) fn moment_of(server: &cdc_fake::FakeServer, now: cdc_core::Timestamp) -> Moment {
+    let wall = server.zone().reading(now).wall();
+    let utc = now.as_micros();
+    let offset = wall.map_or(0, |wall| wall.and_utc().timestamp_micros() - utc);
+    // Readings are rounded to 1/300 s; an offset is whole minutes.
+    let minutes = (offset + 30_000_000).div_euclid(60_000_000);
+    Moment {
+        utc_ticks: utc.saturating_mul(10),
+        offset_minutes: i16::try_from(minutes).unwrap_or(0),
     }
 }
 

@@ -224,16 +224,9 @@ impl Runner<'_> {
     }
 }
 
-/// The table's name as it was created, where there is one that differs in case alone.
+/// The table's name as it was created.
 fn spelled(database: &FakeDatabase, name: TableName) -> TableName {
-    if database.row_count(&name).is_ok() {
-        return name;
-    }
-    let alike = database.table_names().into_iter().find(|other| {
-        other.schema.eq_ignore_ascii_case(&name.schema)
-            && other.name.eq_ignore_ascii_case(&name.name)
-    });
-    alike.unwrap_or(name)
+    database.table_info(&name).map_or(name, |info| info.name)
 }
 
 /// A statement's target as an item of FROM.

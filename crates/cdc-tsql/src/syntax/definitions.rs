@@ -377,9 +377,12 @@ impl Reader {
         self.at += 1;
         match what {
             "TABLE" => {
+                // ALTER and TABLE stand before.
+                let begin = self.at.saturating_sub(2);
                 let name = self.object()?;
                 let action = self.alter_table()?;
-                Ok(Definition::AlterTable { name, action })
+                let text = self.text_from(begin);
+                Ok(Definition::AlterTable { name, action, text })
             }
             "DATABASE" => self.alter_database(),
             _ => Err(self.error(unsupported(&format!("ALTER {what}")))),

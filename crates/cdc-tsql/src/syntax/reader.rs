@@ -1,11 +1,13 @@
 //! The reader: tokens one by one, and `sqlparser` for the parts it knows.
 
+use std::sync::Arc;
+
 use cdc_fake::SqlError;
 use sqlparser::{
     ast,
     dialect::MsSqlDialect,
     parser::{Parser, ParserError},
-    tokenizer::{Token, TokenWithSpan},
+    tokenizer::{Location, Token, TokenWithSpan},
 };
 
 use super::{Body, Statement, SyntaxError, extent, unsupported};
@@ -22,14 +24,25 @@ static DIALECT: MsSqlDialect = MsSqlDialect {};
 pub(super) type Read<T> = Result<T, SyntaxError>;
 
 pub(super) struct Reader {
+    text: Arc<str>,
     tokens: Vec<TokenWithSpan>,
     pub(super) at: usize,
     depth: usize,
 }
 
 impl Reader {
-    pub(super) const fn new(tokens: Vec<TokenWithSpan>) -> Self {
-        Self { tokens, at: 0, depth: 0 }
+    pub(super) fn new(text: &str, tokens: Vec<TokenWithSpan>) -> Self {
+        Self { text: text.into(), tokens, at: 0, depth: 0 }
+    }
+
+    /// The text from a token up to the last one that was taken, as the client wrote it.
+    pub(super) fn text_from(&self, begin: usize) -> String {
+        let first = self.tokens.get(begin).map(|token| token.span.start);
+        let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        let range = first.zip(last.map(|token| token.span.end)).map(|(first, last)| {
+            offset(&self.text, first)..offset(&self.text, last)
+        });
+        range.and_then(|range| self.text.get(range)).unwrap_or_default().to_owned()
     }
 
     pub(super) fn batch(mut self) -> Read<Vec<Statement>> {
@@ -417,4 +430,17 @@ fn shown(token: &Token) -> String {
         | Token::HexStringLiteral(_) => "a constant".into(),
         other => other.to_string(),
     }
+}
+
+/// The byte at which a place of a text begins.
+fn offset(text: &str, place: Location) -> usize {
+    let line = usize::try_from(place.line.saturating_sub(1)).unwrap_or(0);
+    let column = usize::try_from(place.column.saturating_sub(1)).unwrap_or(0);
+    let mut start = 0;
+    for _ in 0..line {
+        let rest = text.get(start..).unwrap_or_default();
+        start += rest.find('\n').map_or(rest.len(), |at| at + 1);
+    }
+    let rest = text.get(start..).unwrap_or_default();
+    start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)
 }

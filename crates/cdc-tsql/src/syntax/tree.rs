@@ -313,7 +313,12 @@ pub(crate) struct Constraint {
 pub(crate) enum Definition {
     CreateTable { name: ObjectName, table: TableBody },
     DropTables { names: Vec<ObjectName>, if_exists: bool },
-    AlterTable { name: ObjectName, action: AlterTable },
+    AlterTable {
+        name: ObjectName,
+        action: AlterTable,
+        /// As the client wrote it.
+        text: String,
+    },
     CreateIndex { name: String, table: ObjectName, index: Index },
     DropIndex { name: String, table: ObjectName, if_exists: bool },
     CreateSchema { name: String, owner: Option<String> },
