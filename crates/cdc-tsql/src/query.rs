@@ -4,19 +4,62 @@
 //! [`prepare`] turns the parsed text into a plan whose columns are places in rows; [`Prepared::run`]
 //! pushes rows through it one by one. Nothing is sorted that comes sorted, nothing is held that
 //! need not be.
-
-#![allow(dead_code, unused_variables, reason = "signatures first")]
+//!
+//! From the bottom up: `expression` and `plan` are what a statement is bound to, `level` is what
+//! names mean, `binder` binds, `placement` and `grouping` look over what was bound; `evaluate`
+//! computes values, `sources`, `joining`, `groups`, `windows` and `finish` make rows of them, `run`
+//! puts these together.
 
 use std::ops::ControlFlow;
 
 use cdc_fake::{SqlError, SqlResult, Value};
-use sqlparser::ast;
+use sqlparser::ast::{self, SelectItem, SetExpr};
 
+use self::{
+    binder::Binder,
+    evaluate::{Places, Run},
+    level::{Level, Tables},
+    plan::Plan,
+};
 use crate::{
-    kind::{Kind, Typed},
-    relation::{Catalogue, ObjectName, RelationColumn, Row},
+    kind::Typed,
+    relation::Catalogue,
     talk::{Cancel, ResultColumn},
 };
+
+mod binder;
+mod change;
+mod evaluate;
+mod expression;
+mod finish;
+mod grouping;
+mod groups;
+mod joining;
+mod level;
+mod naming;
+mod over_rows;
+mod placement;
+mod plan;
+mod refusal;
+mod run;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod type_name;
+mod windows;
+
+pub(crate) use self::{
+    change::{Changed, Changing, Matched, changed_rows, matched_rows},
+    naming::object_name,
+    over_rows::{
+        RowCondition, RowExpressions, RowSource, condition_over_rows, items_over_rows,
+        values_over_rows,
+    },
+    type_name::{declared_kind, kind_of},
+};
+
+/// How deep a recursive common table expression goes when the statement does not say.
+const MAX_RECURSION: u16 = 100;
 
 /// What a statement is bound to.
 #[derive(Clone, Copy)]
@@ -29,32 +72,37 @@ pub(crate) struct Context<'a> {
 
 /// A SELECT whose names and types are bound.
 pub(crate) struct Prepared {
-    columns: Vec<ResultColumn>,
+    plan: Plan,
+    places: Places,
+    assigned: Vec<String>,
+    max_recursion: u16,
+    only_data: bool,
 }
 
 impl Prepared {
     /// The columns of its result.
     pub(crate) fn columns(&self) -> &[ResultColumn] {
-        &self.columns
+        &self.plan.columns
     }
 
     /// For `SELECT @x = ...`: the variables, a column each, with their `@`. None for a SELECT that
     /// gives rows. The last row's values are the variables' (all stay as they are without a row);
     /// variables are read anew for every row, so set them in the row closure.
     pub(crate) fn assigned(&self) -> Option<Vec<&str>> {
-        None
+        let names = || self.assigned.iter().map(String::as_str).collect();
+        (!self.assigned.is_empty()).then(names)
     }
 
     /// Lets recursive common table expressions go `levels` deep, 0 for any depth
     /// (`OPTION (MAXRECURSION n)`).
     #[must_use]
     pub(crate) fn with_max_recursion(self, levels: u16) -> Self {
-        self
+        Self { max_recursion: levels, ..self }
     }
 
     /// True when the same text and variables give the same rows as long as the data is the same.
     pub(crate) fn reads_only_data(&self) -> bool {
-        false
+        self.only_data
     }
 
     /// Reads the rows; gives their number. `row` breaks to end early.
@@ -66,7 +114,14 @@ impl Prepared {
         context: &Context<'_>,
         row: &mut dyn FnMut(&[Value]) -> SqlResult<ControlFlow<()>>,
     ) -> SqlResult<u64> {
-        Err(unfinished())
+        let most = (self.max_recursion > 0).then(|| u32::from(self.max_recursion));
+        let run = Run::new(context, &self.places, most)?;
+        let mut rows = 0;
+        run.plan(&self.plan, None, &mut |values| {
+            rows += 1;
+            row(values)
+        })?;
+        Ok(rows)
     }
 }
 
@@ -76,7 +131,44 @@ impl Prepared {
 /// 207, 208, 209, 4104, 8120 for names; 102, 4145 for predicates in the wrong place; 206, 402,
 /// 8117 for types; 50000 for a construct that is not supported.
 pub(crate) fn prepare(query: &ast::Query, context: &Context<'_>) -> SqlResult<Prepared> {
-    Err(unfinished())
+    let assigned = assigned_variables(query)?;
+    let binder = Binder::new(*context, assigned.clone());
+    let plan = binder.query(query, None, &Tables::default(), true)?;
+    let only_data = binder.only_data.get() && assigned.is_empty();
+    Ok(Prepared {
+        plan,
+        places: binder.places(),
+        assigned,
+        max_recursion: MAX_RECURSION,
+        only_data,
+    })
+}
+
+/// The variables that a SELECT sets.
+fn assigned_variables(query: &ast::Query) -> SqlResult<Vec<String>> {
+    let SetExpr::Select(select) = &*query.body else {
+        return Ok(Vec::new());
+    };
+    let names: Vec<String> = select
+        .projection
+        .iter()
+        .filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. }
+                if alias.quote_style.is_none() && alias.value.starts_with('@') =>
+            {
+                Some(alias.value.clone())
+            }
+            _ => None,
+        })
+        .collect();
+    if !names.is_empty() && names.len() != select.projection.len() {
+        return Err(SqlError::new(
+            141,
+            "A SELECT statement that assigns a value to a variable must not be combined with \
+             data-retrieval operations.",
+        ));
+    }
+    Ok(names)
 }
 
 /// The value of an expression without rows: of SET, DECLARE, an argument.
@@ -84,7 +176,11 @@ pub(crate) fn prepare(query: &ast::Query, context: &Context<'_>) -> SqlResult<Pr
 /// # Errors
 /// As [`prepare`] and [`Prepared::run`].
 pub(crate) fn scalar(expr: &ast::Expr, context: &Context<'_>) -> SqlResult<Typed> {
-    Err(unfinished())
+    let binder = Binder::new(*context, Vec::new());
+    let bound = binder.value(expr, &Level::new(None, Tables::default()))?;
+    let run = Run::new(context, &binder.places(), Some(MAX_RECURSION.into()))?;
+    let value = run.constant(&bound)?;
+    Ok(Typed { kind: bound.kind, value })
 }
 
 /// The truth of a condition without rows: of IF and WHILE. None when it is unknown.
@@ -92,180 +188,7 @@ pub(crate) fn scalar(expr: &ast::Expr, context: &Context<'_>) -> SqlResult<Typed
 /// # Errors
 /// As [`scalar`].
 pub(crate) fn condition(expr: &ast::Expr, context: &Context<'_>) -> SqlResult<Option<bool>> {
-    Err(unfinished())
-}
-
-/// The kind that a type's name means in CAST, DECLARE and CREATE TABLE; nullable.
-///
-/// # Errors
-/// 243 for an unknown type; 1001, 2716, 2717, 131 for a length or precision out of range; 448 for
-/// an unknown collation.
-pub(crate) fn kind_of(
-    data_type: &ast::DataType,
-    collation: Option<&ast::ObjectName>,
-) -> SqlResult<Kind> {
-    Err(unfinished())
-}
-
-/// An object's name of up to three parts; a fourth (a linked server's) is refused.
-///
-/// # Errors
-/// 117 for too many parts, 50000 for a name that is no name.
-pub(crate) fn object_name(name: &ast::ObjectName) -> SqlResult<ObjectName> {
-    Err(unfinished())
-}
-
-/// An UPDATE or DELETE as far as it decides which rows change and to what.
-pub(crate) struct Changing<'q> {
-    /// What is changed: the table after UPDATE or DELETE FROM, by name or by an alias of `from`.
-    pub target: &'q ast::TableFactor,
-    /// The FROM clause; empty when there is none.
-    pub from: &'q [ast::TableWithJoins],
-    /// The WHERE clause.
-    pub selection: Option<&'q ast::Expr>,
-    /// The new values; none for DELETE. DEFAULT is the caller's.
-    pub values: Vec<&'q ast::Expr>,
-    /// TOP.
-    pub top: Option<&'q ast::Top>,
-}
-
-/// The rows that an UPDATE or DELETE changes.
-pub(crate) struct Changed {
-    /// The table's own name.
-    pub table: ObjectName,
-    /// Its columns, the hidden ones too.
-    pub columns: Vec<RelationColumn>,
-    /// The kinds of the new values.
-    pub kinds: Vec<Kind>,
-    /// A changed row as it is now, hidden columns included, and its new values. Each row once:
-    /// by its first match, in the order read.
-    pub rows: Vec<(Row, Vec<Value>)>,
-}
-
-/// Finds the rows that an UPDATE or DELETE changes, and computes the new values.
-///
-/// # Errors
-/// As [`prepare`] and [`Prepared::run`].
-pub(crate) fn changed_rows(changing: &Changing<'_>, context: &Context<'_>) -> SqlResult<Changed> {
-    Err(unfinished())
-}
-
-/// How the rows of MERGE's target and source go together.
-pub(crate) struct Matched {
-    /// The target's own name.
-    pub table: ObjectName,
-    /// The name that the statement calls the target by.
-    pub target_name: String,
-    /// The target's columns, the hidden ones too.
-    pub target_columns: Vec<RelationColumn>,
-    /// The name that the statement calls the source by.
-    pub source_name: String,
-    /// The source's columns.
-    pub source_columns: Vec<RelationColumn>,
-    /// Target and source of every match, and each row of either side that has none.
-    pub rows: Vec<(Option<Row>, Option<Row>)>,
-}
-
-/// Joins MERGE's target and source in full.
-///
-/// # Errors
-/// As [`prepare`] and [`Prepared::run`].
-pub(crate) fn matched_rows(
-    target: &ast::TableFactor,
-    source: &ast::TableFactor,
-    on: &ast::Expr,
-    context: &Context<'_>,
-) -> SqlResult<Matched> {
-    Err(unfinished())
-}
-
-/// Rows that an expression may name: `inserted` and `deleted` of OUTPUT, MERGE's two sides, the
-/// one table of a CHECK or a computed column.
-#[derive(Clone, Copy)]
-pub(crate) struct RowSource<'a> {
-    /// The name that qualifies the columns.
-    pub name: &'a str,
-    /// The columns.
-    pub columns: &'a [RelationColumn],
-}
-
-/// Expressions bound over given rows.
-pub(crate) struct RowExpressions {
-    columns: Vec<ResultColumn>,
-}
-
-impl RowExpressions {
-    /// A column for each.
-    pub(crate) fn columns(&self) -> &[ResultColumn] {
-        &self.columns
-    }
-
-    /// Their values; `rows` has a row for each source, none for one all of whose columns are NULL.
-    ///
-    /// # Errors
-    /// What computing refuses.
-    pub(crate) fn values(
-        &self,
-        rows: &[Option<Row>],
-        context: &Context<'_>,
-    ) -> SqlResult<Vec<Value>> {
-        Err(unfinished())
-    }
-}
-
-/// Binds a select list (of OUTPUT: `inserted.*`, `$action` is the caller's) over given rows.
-///
-/// # Errors
-/// As [`prepare`].
-pub(crate) fn items_over_rows(
-    items: &[ast::SelectItem],
-    sources: &[RowSource<'_>],
-    context: &Context<'_>,
-) -> SqlResult<RowExpressions> {
-    Err(unfinished())
-}
-
-/// Binds expressions over given rows.
-///
-/// # Errors
-/// As [`prepare`].
-pub(crate) fn values_over_rows(
-    expressions: &[&ast::Expr],
-    sources: &[RowSource<'_>],
-    context: &Context<'_>,
-) -> SqlResult<RowExpressions> {
-    Err(unfinished())
-}
-
-/// A condition bound over given rows.
-pub(crate) struct RowCondition {}
-
-impl RowCondition {
-    /// Whether it holds; none when that is unknown. `rows` as in [`RowExpressions::values`].
-    ///
-    /// # Errors
-    /// What computing refuses.
-    pub(crate) fn holds(
-        &self,
-        rows: &[Option<Row>],
-        context: &Context<'_>,
-    ) -> SqlResult<Option<bool>> {
-        Err(unfinished())
-    }
-}
-
-/// Binds a condition (of MERGE's WHEN, a CHECK) over given rows.
-///
-/// # Errors
-/// As [`prepare`].
-pub(crate) fn condition_over_rows(
-    condition: &ast::Expr,
-    sources: &[RowSource<'_>],
-    context: &Context<'_>,
-) -> SqlResult<RowCondition> {
-    Err(unfinished())
-}
-
-fn unfinished() -> SqlError {
-    SqlError::new(50_000, "not supported by this server")
+    let binder = Binder::new(*context, Vec::new());
+    let bound = binder.condition(expr, &Level::new(None, Tables::default()))?;
+    Run::new(context, &binder.places(), Some(MAX_RECURSION.into()))?.known(&bound)
 }
