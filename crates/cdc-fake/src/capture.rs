@@ -222,7 +222,13 @@ impl DatabaseState {
         self.version += 1;
     }
 
-    fn map_record(&mut self, record: &LogRecord, began: ServerTime, transaction: u32, scan: Timestamp) {
+    fn map_record(
+        &mut self,
+        record: &LogRecord,
+        began: ServerTime,
+        transaction: u32,
+        scan: Timestamp,
+    ) {
         let entry = MappingEntry {
             lsn: record.lsn,
             time: record.local,

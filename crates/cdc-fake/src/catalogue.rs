@@ -189,7 +189,9 @@ impl FakeDatabase {
         let one = |(id, open): (
             &crate::transaction::TransactionId,
             &crate::transaction::OpenTransaction,
-        )| { (i64::from(id.0), state.zone.reading(open.began), open.has_written()) };
+        )| {
+            (i64::from(id.0), state.zone.reading(open.began), open.has_written())
+        };
         state.open.iter().map(one).collect()
     }
 }

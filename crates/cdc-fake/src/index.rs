@@ -89,7 +89,9 @@ impl Index {
     /// The key of a row.
     pub(crate) fn key_of(&self, row: &[Value], table: &Table) -> SortKey {
         sort_key_of(
-            self.slots.iter().map(|(slot, _)| (row.get(*slot).unwrap_or(&NULL), table.collates(*slot))),
+            self.slots
+                .iter()
+                .map(|(slot, _)| (row.get(*slot).unwrap_or(&NULL), table.collates(*slot))),
         )
     }
 

@@ -42,9 +42,7 @@ pub(crate) fn sort_key<'a>(
 }
 
 /// The sort key of values that each compare in their own way.
-pub(crate) fn sort_key_of<'a>(
-    values: impl IntoIterator<Item = (&'a Value, Collation)>,
-) -> SortKey {
+pub(crate) fn sort_key_of<'a>(values: impl IntoIterator<Item = (&'a Value, Collation)>) -> SortKey {
     let mut key = Vec::with_capacity(16);
     for (value, collation) in values {
         append(&mut key, value, collation);

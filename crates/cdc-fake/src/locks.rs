@@ -97,9 +97,8 @@ impl FakeDatabase {
 }
 
 fn end_of(now: Timestamp, limit: Option<Duration>) -> Timestamp {
-    let micros = limit.map_or(i64::MAX, |limit| {
-        i64::try_from(limit.as_micros()).unwrap_or(i64::MAX)
-    });
+    let micros =
+        limit.map_or(i64::MAX, |limit| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX));
     now.plus_micros(micros)
 }
 
@@ -201,9 +200,7 @@ impl DatabaseState {
             }
             let held = open.table_locks.get(&table);
             let against = match lock {
-                TableLock::Shared => {
-                    open.wrote(table) || held == Some(&TableLock::Exclusive)
-                }
+                TableLock::Shared => open.wrote(table) || held == Some(&TableLock::Exclusive),
                 TableLock::Exclusive => {
                     open.wrote(table)
                         || held.is_some()

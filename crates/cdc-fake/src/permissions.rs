@@ -11,8 +11,8 @@ use crate::{
 
 mod principal;
 
-pub use principal::{DatabasePrincipal, PrincipalKind};
 use principal::Principals;
+pub use principal::{DatabasePrincipal, PrincipalKind};
 
 /// Who reads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -249,14 +249,15 @@ impl FakeDatabase {
     #[must_use]
     pub fn granted(&self) -> Vec<Granted> {
         let state = self.look();
-        let one = |((grantee, on, permission), granted): (&(String, Securable, Permission), &bool)| {
-            Granted {
-                grantee: grantee.clone(),
-                permission: *permission,
-                on: on.clone(),
-                denied: !granted,
-            }
-        };
+        let one =
+            |((grantee, on, permission), granted): (&(String, Securable, Permission), &bool)| {
+                Granted {
+                    grantee: grantee.clone(),
+                    permission: *permission,
+                    on: on.clone(),
+                    denied: !granted,
+                }
+            };
         state.permissions.granted.iter().map(one).collect()
     }
 }
@@ -340,12 +341,14 @@ impl Permissions {
             levels.push(Securable::Database);
         }
         let stated = |permission| {
-            levels.iter().flat_map(|level| {
-                held.iter().filter_map(|name| {
-                    self.granted.get(&(name.clone(), level.clone(), permission)).copied()
+            levels
+                .iter()
+                .flat_map(|level| {
+                    held.iter().filter_map(|name| {
+                        self.granted.get(&(name.clone(), level.clone(), permission)).copied()
+                    })
                 })
-            })
-            .collect::<Vec<bool>>()
+                .collect::<Vec<bool>>()
         };
         let own = stated(permission);
         let control = stated(Permission::Control);

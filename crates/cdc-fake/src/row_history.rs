@@ -66,11 +66,7 @@ impl RowHistory {
 impl Table {
     /// Takes over what a transaction did to the rows; `commit` numbers it while versions are
     /// kept.
-    pub(crate) fn publish(
-        &mut self,
-        rows: BTreeMap<SortKey, Option<Row>>,
-        commit: Option<u64>,
-    ) {
+    pub(crate) fn publish(&mut self, rows: BTreeMap<SortKey, Option<Row>>, commit: Option<u64>) {
         for (key, row) in rows {
             let place = commit.is_some().then(|| key.clone());
             let before = match row {

@@ -226,8 +226,7 @@ impl FakeServer {
     #[must_use]
     pub fn find_database(&self, name: &str) -> Option<FakeDatabase> {
         let state = self.state();
-        let alike =
-            || state.databases.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        let alike = || state.databases.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
         state.databases.get(name).or_else(|| alike().map(|(_, found)| found)).cloned()
     }
 

@@ -148,7 +148,10 @@ impl FakeServer {
     pub fn kill(&self, id: i32) -> SqlResult<()> {
         let known = self.sessions().known();
         let found = known.get(&id).ok_or_else(|| {
-            SqlError::new(number::KILL_UNKNOWN, format!("Process ID {id} is not an active process ID."))
+            SqlError::new(
+                number::KILL_UNKNOWN,
+                format!("Process ID {id} is not an active process ID."),
+            )
         })?;
         found.killed.store(true, Ordering::Release);
         Ok(())

@@ -88,8 +88,11 @@ impl SqlError {
     /// A transaction chosen as the victim of a deadlock.
     #[must_use]
     pub fn deadlock() -> Self {
-        Self::new(number::DEADLOCK, "Transaction was deadlocked on lock resources with another process and has been chosen \
-             as the deadlock victim. Rerun the transaction.")
+        Self::new(
+            number::DEADLOCK,
+            "Transaction was deadlocked on lock resources with another process and has been chosen \
+             as the deadlock victim. Rerun the transaction.",
+        )
     }
 
     /// A lock that another transaction holds.

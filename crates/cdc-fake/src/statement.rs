@@ -44,8 +44,7 @@ pub(crate) enum Shape {
 }
 
 pub(crate) fn deletes(rows: Vec<(SortKey, Row)>) -> Plan {
-    let step =
-        |(rank, (key, row))| Step { key, from: None, change: RowChange::Delete(row), rank };
+    let step = |(rank, (key, row))| Step { key, from: None, change: RowChange::Delete(row), rank };
     Plan { rows: rows.len(), steps: rows.into_iter().enumerate().map(step).collect() }
 }
 
@@ -135,8 +134,7 @@ impl DatabaseState {
         let mut steps = Vec::with_capacity(request.rows.len());
         let mut identity = None;
         for (rank, values) in request.rows.iter().enumerate() {
-            let (row, number) =
-                definition.requested_row(&slots, values, &mut version, now)?;
+            let (row, number) = definition.requested_row(&slots, values, &mut version, now)?;
             identity = number.or(identity);
             definition.check(&row)?;
             let key = definition.place(&row);
@@ -354,12 +352,7 @@ impl DatabaseState {
         Ok(())
     }
 
-    fn check_key_held(
-        &self,
-        id: TransactionId,
-        index: (TableId, i32),
-        key: &SortKey,
-    ) -> Tried<()> {
+    fn check_key_held(&self, id: TransactionId, index: (TableId, i32), key: &SortKey) -> Tried<()> {
         let holder = self.open.iter().find(|(other, open)| {
             **other != id && open.unique.get(&index).is_some_and(|keys| keys.contains_key(key))
         });

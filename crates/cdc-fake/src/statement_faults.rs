@@ -79,11 +79,8 @@ impl StatementFaults {
             planted.error.clone()
         });
         planted.errors.retain(|planted| planted.left > 0);
-        let kill_after_rows = if has_result && error.is_none() {
-            planted.kills.pop_front()
-        } else {
-            None
-        };
+        let kill_after_rows =
+            if has_result && error.is_none() { planted.kills.pop_front() } else { None };
         StatementEncounter { error, pause: planted.pause, kill_after_rows }
     }
 }

@@ -174,8 +174,7 @@ impl Table {
         }
         if !definition.key.is_empty() {
             let columns: Vec<_> = definition.key.iter().map(String::as_str).collect();
-            let mut index =
-                crate::IndexDefinition::new(crate::IndexKind::PrimaryKey, &columns);
+            let mut index = crate::IndexDefinition::new(crate::IndexKind::PrimaryKey, &columns);
             index.name = definition.key_name;
             index.clustered = definition.key_clustered;
             table.add_index(index, &mut new_id)?;
@@ -450,7 +449,6 @@ fn column_count() -> SqlError {
         "Column name or number of supplied values does not match table definition.",
     )
 }
-
 
 #[cfg(test)]
 mod tests {

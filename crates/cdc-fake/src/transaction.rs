@@ -278,7 +278,8 @@ impl Transaction {
         let now = self.database.now();
         let mut state = self.database.look();
         let wrote = state.open.get(&self.id).is_some_and(OpenTransaction::has_written);
-        let done = if wrote { state.commit(self.id, now) } else { state.quiet().commit(self.id, now) };
+        let done =
+            if wrote { state.commit(self.id, now) } else { state.quiet().commit(self.id, now) };
         drop(state);
         self.database.shared.changed.notify_all();
         done

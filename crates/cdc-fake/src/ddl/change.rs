@@ -541,10 +541,7 @@ fn drop_constraint(table: &mut Table, name: &str) -> SqlResult<()> {
     if key {
         return drop_index(table, name, true);
     }
-    Err(SqlError::new(
-        number::CONSTRAINT_UNKNOWN,
-        format!("'{name}' is not a constraint."),
-    ))
+    Err(SqlError::new(number::CONSTRAINT_UNKNOWN, format!("'{name}' is not a constraint.")))
 }
 
 fn exists(name: &TableName) -> SqlError {

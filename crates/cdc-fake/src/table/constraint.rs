@@ -5,7 +5,9 @@ use cdc_core::{Column, SqlType, TableName, Timestamp};
 use crate::{
     index::{Index, IndexDefinition, IndexKind},
     sql_error::{SqlError, SqlResult, number},
-    table::{Check, CheckDefinition, DefaultDefinition, RowView, Table, TableColumn, column_count, put},
+    table::{
+        Check, CheckDefinition, DefaultDefinition, RowView, Table, TableColumn, column_count, put,
+    },
     transaction::InsertRequest,
     value::{Row, Value},
 };
@@ -173,7 +175,8 @@ impl Table {
     }
 
     fn check_identity_insert(&self, given: bool, allowed: bool) -> SqlResult<()> {
-        let identity = self.columns.iter().any(|column| !column.dropped && column.identity.is_some());
+        let identity =
+            self.columns.iter().any(|column| !column.dropped && column.identity.is_some());
         let name = &self.name.name;
         if given && !allowed {
             return Err(SqlError::new(
@@ -439,10 +442,7 @@ impl Table {
     ) -> SqlResult<()> {
         let slot = self.slot(column)?;
         if self.definition(slot)?.default.is_some() {
-            return Err(SqlError::new(
-                1781,
-                "Column already has a DEFAULT bound to it.",
-            ));
+            return Err(SqlError::new(1781, "Column already has a DEFAULT bound to it."));
         }
         let object = new_id();
         let made_up = || name_for("DF", &self.name, Some(column), object);

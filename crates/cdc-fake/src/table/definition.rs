@@ -4,12 +4,7 @@ use std::{fmt, sync::Arc};
 
 use cdc_core::{SqlType, TableName, Timestamp};
 
-use crate::{
-    index::IndexDefinition,
-    sql_error::SqlResult,
-    table::RowView,
-    value::Value,
-};
+use crate::{index::IndexDefinition, sql_error::SqlResult, table::RowView, value::Value};
 
 /// The expression of a computed column.
 pub type Expression = Arc<dyn Fn(&RowView<'_>) -> Value + Send + Sync>;
@@ -239,4 +234,3 @@ impl TableDefinition {
         self
     }
 }
-

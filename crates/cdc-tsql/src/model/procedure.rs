@@ -37,8 +37,7 @@ pub(crate) struct Parameter {
 
 /// What a procedure does: its arguments in the parameters' order, none where omitted; the return
 /// status comes back.
-pub(crate) type Run =
-    fn(&Names<'_>, &[Option<Typed>], &mut dyn ProcedureOutput) -> SqlResult<i32>;
+pub(crate) type Run = fn(&Names<'_>, &[Option<Typed>], &mut dyn ProcedureOutput) -> SqlResult<i32>;
 
 /// A procedure of the server.
 pub(crate) struct ProcedureInfo {
@@ -63,9 +62,11 @@ impl ProcedureInfo {
         arguments: &[Option<Typed>],
         output: &mut dyn ProcedureOutput,
     ) -> SqlResult<i32> {
-        for (parameter, argument) in self.parameters.iter().zip(
-            arguments.iter().map(Option::as_ref).chain(std::iter::repeat(None)),
-        ) {
+        for (parameter, argument) in self
+            .parameters
+            .iter()
+            .zip(arguments.iter().map(Option::as_ref).chain(std::iter::repeat(None)))
+        {
             if parameter.required && argument.is_none() {
                 return Err(cdc_fake::SqlError::new(
                     201,

@@ -121,7 +121,8 @@ impl Runner<'_> {
         match statements.ok().as_deref() {
             Some([one]) => match &one.body {
                 crate::syntax::Body::Execute(Execute {
-                    procedure: ProcedureName::Name(name), ..
+                    procedure: ProcedureName::Name(name),
+                    ..
                 }) => Ok(name.clone()),
                 _ => Err(unknown_procedure(text).into()),
             },
@@ -130,11 +131,7 @@ impl Runner<'_> {
     }
 
     /// `EXEC (text)`.
-    pub(super) fn execute_text(
-        &mut self,
-        text: &sqlparser::ast::Expr,
-        frame: &Frame,
-    ) -> Run<()> {
+    pub(super) fn execute_text(&mut self, text: &sqlparser::ast::Expr, frame: &Frame) -> Run<()> {
         let text = self.text(text, frame)?;
         let inner = frame.inner("")?;
         let before = self.core.options.clone();
@@ -160,11 +157,9 @@ impl Runner<'_> {
     ) -> Run<()> {
         let name = match procedure {
             Procedure::Named(name) => name.clone(),
-            Procedure::Known(known) => ObjectName {
-                database: None,
-                schema: None,
-                name: known_name(*known).to_owned(),
-            },
+            Procedure::Known(known) => {
+                ObjectName { database: None, schema: None, name: known_name(*known).to_owned() }
+            }
         };
         let names: Vec<String> =
             arguments.iter().map(|one| one.name.clone().unwrap_or_default()).collect();
@@ -229,9 +224,7 @@ impl Runner<'_> {
         let shifted = |outputs: Vec<(usize, Typed)>, by: usize| {
             outputs.into_iter().map(|(place, typed)| (place + by, typed)).collect::<Vec<_>>()
         };
-        let handle_out = |handle: i32| {
-            (0, Typed::new(SqlType::Int, Value::Int(handle.into())))
-        };
+        let handle_out = |handle: i32| (0, Typed::new(SqlType::Int, Value::Int(handle.into())));
         match own {
             Own::ExecuteSql => {
                 let text = self.text_argument(given.first(), frame)?;
@@ -310,9 +303,8 @@ impl Runner<'_> {
         if gone {
             return Err(Failure::Gone);
         }
-        let status = result.map_err(|error| {
-            Failure::Raised(Raised::new(error, frame.line.get(), found.name))
-        })?;
+        let status = result
+            .map_err(|error| Failure::Raised(Raised::new(error, frame.line.get(), found.name)))?;
         Ok((status, Vec::new()))
     }
 
@@ -492,9 +484,9 @@ fn located(failure: Failure, frame: &Frame) -> Failure {
 fn handle_in(given: &[Given]) -> SqlResult<i32> {
     let value = given.first().and_then(|given| given.value.as_ref());
     let number = value.and_then(|typed| typed.value.as_int());
-    number.and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
-        SqlError::new(214, "Procedure expects parameter '@handle' of type 'int'.")
-    })
+    number
+        .and_then(|number| i32::try_from(number).ok())
+        .ok_or_else(|| SqlError::new(214, "Procedure expects parameter '@handle' of type 'int'."))
 }
 
 fn unknown_procedure(name: &str) -> SqlError {

@@ -19,9 +19,7 @@ use super::{
 use crate::{
     kind::{Collation, Kind, Typed},
     query::{self, Context, RowSource},
-    relation::{
-        Catalogue, Moment, ObjectName, Relation, RelationColumn, Row, Settings,
-    },
+    relation::{Catalogue, Moment, ObjectName, Relation, RelationColumn, Row, Settings},
     scalar::{self, Facts},
     syntax::{ColumnBody, TableBody, unsupported},
     talk::Cancel,
@@ -152,9 +150,8 @@ impl Runner<'_> {
         made.expression = Some(format!("({expression})"));
         made.persisted = column.persisted;
         // An error is the check's to tell: a value that cannot be computed never lands.
-        made.computed = Some(Arc::new(move |row: &RowView<'_>| {
-            rule.value(row, None).unwrap_or(Value::Null)
-        }));
+        made.computed =
+            Some(Arc::new(move |row: &RowView<'_>| rule.value(row, None).unwrap_or(Value::Null)));
         Ok(made)
     }
 

@@ -18,9 +18,7 @@ use crate::{
     query,
     relation::ObjectName,
     scalar,
-    syntax::{
-        AlterTable, Constraint, DatabaseOption, Definition, Index, TableBody, unsupported,
-    },
+    syntax::{AlterTable, Constraint, DatabaseOption, Definition, Index, TableBody, unsupported},
 };
 
 impl Runner<'_> {
@@ -137,10 +135,8 @@ impl Runner<'_> {
             )
             .into());
         }
-        let there = database
-            .schemas()
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case(&table.schema));
+        let there =
+            database.schemas().iter().any(|(name, _)| name.eq_ignore_ascii_case(&table.schema));
         if there {
             return Ok(());
         }
@@ -299,8 +295,7 @@ impl Runner<'_> {
         let mut changes = Vec::new();
         let table = || place.table.clone();
         for column in &body.columns {
-            let definition =
-                self.column_definition(column, &place.columns, &place.table, frame)?;
+            let definition = self.column_definition(column, &place.columns, &place.table, frame)?;
             let leaves_null = definition.nullable
                 && definition.default.is_some()
                 && !column.with_values
@@ -325,12 +320,7 @@ impl Runner<'_> {
         Ok(changes)
     }
 
-    pub(super) fn declare_table(
-        &mut self,
-        name: &str,
-        body: &TableBody,
-        frame: &Frame,
-    ) -> Run<()> {
+    pub(super) fn declare_table(&mut self, name: &str, body: &TableBody, frame: &Frame) -> Run<()> {
         let table = self.core.temporary.new_variable();
         let definition = self.table_definition(table.clone(), body, frame)?;
         self.core.temporary.variables.create_table(definition)?;
@@ -346,9 +336,8 @@ impl Runner<'_> {
         self.require_owner("CREATE DATABASE")?;
         let collation = collation.map(|name| {
             let name = name.to_string();
-            scalar::collation(&name).ok_or_else(|| {
-                SqlError::new(448, format!("Invalid collation '{name}'."))
-            })
+            scalar::collation(&name)
+                .ok_or_else(|| SqlError::new(448, format!("Invalid collation '{name}'.")))
         });
         let collation = collation.transpose()?;
         let database = self.core.server.create_database(name)?;
@@ -364,9 +353,12 @@ impl Runner<'_> {
         if if_exists && self.core.server.find_database(name).is_none() {
             return Ok(());
         }
-        let in_use = self.core.server.session_list().iter().any(|session| {
-            session.database.eq_ignore_ascii_case(name)
-        });
+        let in_use = self
+            .core
+            .server
+            .session_list()
+            .iter()
+            .any(|session| session.database.eq_ignore_ascii_case(name));
         if in_use {
             return Err(SqlError::new(
                 3702,

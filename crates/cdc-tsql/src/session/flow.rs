@@ -9,8 +9,7 @@ use super::{
 };
 use crate::{
     kind::{Kind, Typed},
-    query,
-    scalar,
+    query, scalar,
     syntax::{Body, Declaration, Label, RaisError, SetOption, Statement},
     talk::{Change, Message, StatementKind},
 };
@@ -31,7 +30,8 @@ impl Runner<'_> {
         match body {
             Body::Block(statements) => return self.list(statements, frame),
             Body::If { condition, then, otherwise } => {
-                let holds = self.scoped(frame, |_, context| query::condition(condition, context))?;
+                let holds =
+                    self.scoped(frame, |_, context| query::condition(condition, context))?;
                 self.repeatable = false;
                 return match (holds, otherwise) {
                     (Some(true), _) => self.statement(then, frame),
@@ -136,12 +136,7 @@ impl Runner<'_> {
         }
     }
 
-    fn try_catch(
-        &mut self,
-        body: &[Statement],
-        handler: &[Statement],
-        frame: &Frame,
-    ) -> Run<Flow> {
+    fn try_catch(&mut self, body: &[Statement], handler: &[Statement], frame: &Frame) -> Run<Flow> {
         self.repeatable = false;
         frame.tries.set(frame.tries.get() + 1);
         let result = self.list(body, frame);
@@ -345,11 +340,7 @@ impl Runner<'_> {
     }
 
     /// The value of an expression as a text; NULL is empty.
-    pub(super) fn text(
-        &mut self,
-        expression: &sqlparser::ast::Expr,
-        frame: &Frame,
-    ) -> Run<String> {
+    pub(super) fn text(&mut self, expression: &sqlparser::ast::Expr, frame: &Frame) -> Run<String> {
         let kind = Kind::new(cdc_core::SqlType::NVarChar(cdc_core::Length::Max), true);
         match self.converted(expression, &kind, frame)? {
             Value::Text(text) => Ok(text.to_string()),

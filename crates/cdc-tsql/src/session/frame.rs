@@ -65,7 +65,13 @@ impl Frame {
     }
 
     /// Gives a variable a value, converted to its type.
-    pub(super) fn set(&self, name: &str, value: &Value, from: &Kind, facts: &Facts) -> SqlResult<()> {
+    pub(super) fn set(
+        &self,
+        name: &str,
+        value: &Value,
+        from: &Kind,
+        facts: &Facts,
+    ) -> SqlResult<()> {
         let kind = match self.variables.borrow().get(&name.to_lowercase()) {
             Some(typed) => typed.kind.clone(),
             None => return Err(undeclared(name)),

@@ -40,11 +40,7 @@ pub(super) fn kind(name: &ObjectName, arguments: &[Kind]) -> Option<SqlResult<Ki
 }
 
 /// The value of such a function.
-pub(super) fn value(
-    scope: &Scope<'_>,
-    name: &ObjectName,
-    arguments: &[Typed],
-) -> SqlResult<Value> {
+pub(super) fn value(scope: &Scope<'_>, name: &ObjectName, arguments: &[Typed]) -> SqlResult<Value> {
     let name = name.name.to_lowercase();
     let core = scope.core;
     let text = |at: usize| match arguments.get(at).map(|argument| &argument.value) {

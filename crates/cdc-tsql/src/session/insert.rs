@@ -138,10 +138,15 @@ impl Runner<'_> {
                             Some(value) if single || value.kind.sql_type == kind.sql_type => {
                                 Ok(Some(value.value))
                             }
-                            Some(value) => {
-                                scalar::convert(&value.value, &value.kind, kind, None, false, &facts)
-                                    .map(Some)
-                            }
+                            Some(value) => scalar::convert(
+                                &value.value,
+                                &value.kind,
+                                kind,
+                                None,
+                                false,
+                                &facts,
+                            )
+                            .map(Some),
                             None => Ok(None),
                         })
                         .collect::<SqlResult<Vec<_>>>()

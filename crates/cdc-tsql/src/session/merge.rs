@@ -98,9 +98,8 @@ impl Runner<'_> {
         let clauses = || merge.clauses.iter().enumerate();
         for (at, clause) in clauses() {
             if matches!(clause.action, MergeAction::Delete) {
-                let ids: Vec<RowId> = of(at)
-                    .filter_map(|deed| deed.row.as_ref().map(|(id, _)| id.clone()))
-                    .collect();
+                let ids: Vec<RowId> =
+                    of(at).filter_map(|deed| deed.row.as_ref().map(|(id, _)| id.clone())).collect();
                 let removed = self.delete_rows(place, &ids)?;
                 told.extend(removed.into_iter().map(|row| ("DELETE", Some(row), None)));
             }

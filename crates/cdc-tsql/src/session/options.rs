@@ -149,8 +149,7 @@ impl Runner<'_> {
             )
             .into());
         }
-        let this =
-            (place.database.name().to_owned(), place.table.to_string().to_lowercase());
+        let this = (place.database.name().to_owned(), place.table.to_string().to_lowercase());
         match &self.core.identity_insert {
             Some(other) if on && *other != this => {
                 return Err(SqlError::new(

@@ -5,7 +5,12 @@ use std::sync::Arc;
 use cdc_core::{Length, SqlType};
 use cdc_fake::{InsertRequest, SqlError, Value};
 
-use super::{failure::Run, frame::Frame, runner::{Runner, go_on}, target::is_generated};
+use super::{
+    failure::Run,
+    frame::Frame,
+    runner::{Runner, go_on},
+    target::is_generated,
+};
 use crate::{
     kind::Kind,
     query::{self, RowSource},

@@ -52,10 +52,7 @@ impl PreparedTexts {
 
     fn get(&self, handle: i32) -> SqlResult<PreparedText> {
         self.texts.get(&handle).cloned().ok_or_else(|| {
-            SqlError::new(
-                8179,
-                format!("Could not find prepared statement with handle {handle}."),
-            )
+            SqlError::new(8179, format!("Could not find prepared statement with handle {handle}."))
         })
     }
 }
@@ -178,10 +175,7 @@ impl Runner<'_> {
         let Some(typed) = given.and_then(|given| given.value.as_ref()) else {
             return Ok(String::new());
         };
-        let kind = crate::kind::Kind::new(
-            cdc_core::SqlType::NVarChar(cdc_core::Length::Max),
-            true,
-        );
+        let kind = crate::kind::Kind::new(cdc_core::SqlType::NVarChar(cdc_core::Length::Max), true);
         let value = self.scoped(frame, |scope, _| {
             scalar::convert(&typed.value, &typed.kind, &kind, None, true, &scope.facts())
         })?;

@@ -117,8 +117,7 @@ impl Runner<'_> {
             runner.created(into, &table);
             let place = runner.place(into, frame)?;
             let names = columns.iter().map(|column| column.name.clone()).collect();
-            let request =
-                InsertRequest { columns: Some(names), rows, identity_insert: identity };
+            let request = InsertRequest { columns: Some(names), rows, identity_insert: identity };
             let count = request.rows.len();
             runner.insert_rows(&place, &request)?;
             Ok(count)

@@ -3,9 +3,7 @@
 use cdc_fake::{GrantAction, Login, Permission, Securable, SqlError};
 
 use super::{failure::Run, frame::Frame, runner::Runner};
-use crate::{
-    syntax::{self, PermissionVerb, Right, unsupported},
-};
+use crate::syntax::{self, PermissionVerb, Right, unsupported};
 
 impl Runner<'_> {
     /// Refuses what only an owner of the server or of the database may do.

@@ -5,12 +5,7 @@ use std::sync::Arc;
 
 use cdc_fake::{FakeDatabase, SqlError, SqlResult, Value};
 
-use super::{
-    frame::Frame,
-    functions,
-    runner::Core,
-    server::may_enter,
-};
+use super::{frame::Frame, functions, runner::Core, server::may_enter};
 use crate::{
     kind::{Collation, Kind, Typed},
     model::{Access, Names},

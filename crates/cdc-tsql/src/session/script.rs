@@ -113,10 +113,9 @@ mod tests {
     #[test]
     fn a_script_is_cut_at_its_separators() {
         let cut = batches("a\nb\nGO\n\ngo 3 \nc\nGO -- end\nGOAL\n");
-        assert_eq!(cut, [
-            (0, "a\nb\n".to_owned(), 1),
-            (5, "c\n".to_owned(), 1),
-            (7, "GOAL\n".to_owned(), 1)
-        ]);
+        assert_eq!(
+            cut,
+            [(0, "a\nb\n".to_owned(), 1), (5, "c\n".to_owned(), 1), (7, "GOAL\n".to_owned(), 1)]
+        );
     }
 }

@@ -10,12 +10,7 @@ use cdc_fake::{
 };
 use sqlparser::ast;
 
-use super::{
-    failure::Run,
-    frame::Frame,
-    runner::Runner,
-    scope::shown,
-};
+use super::{failure::Run, frame::Frame, runner::Runner, scope::shown};
 use crate::{
     kind::Kind,
     relation::{Catalogue, ObjectName, ROW_LOCATION, RelationColumn, Row},
@@ -281,11 +276,8 @@ impl Runner<'_> {
             Some(ast::TopQuantity::Expr(rows)) => {
                 let rows = self.whole_number(rows, frame)?;
                 usize::try_from(rows).map(Some).map_err(|_| {
-                    SqlError::new(
-                        127,
-                        "A TOP N or FETCH rowcount value may not be negative.",
-                    )
-                    .into()
+                    SqlError::new(127, "A TOP N or FETCH rowcount value may not be negative.")
+                        .into()
                 })
             }
         }

@@ -33,11 +33,7 @@ struct Saved {
 }
 
 /// Begins the part of a transaction in one database.
-fn begin_in(
-    database: &FakeDatabase,
-    options: &Options,
-    cancel: &Cancel,
-) -> Transaction {
+fn begin_in(database: &FakeDatabase, options: &Options, cancel: &Cancel) -> Transaction {
     database.begin_at(options.isolation, waiting(options, cancel))
 }
 

@@ -58,13 +58,8 @@ impl Runner<'_> {
         let mut last = Vec::new();
         for (row, values) in &changed.rows {
             let id = location(&changed.columns, row)?;
-            let (set, variables) = self.set_values(
-                update,
-                &destinations,
-                &place,
-                (values, &changed.kinds),
-                frame,
-            )?;
+            let (set, variables) =
+                self.set_values(update, &destinations, &place, (values, &changed.kinds), frame)?;
             last = variables;
             request.rows.push((id, set));
         }
@@ -158,10 +153,7 @@ impl Runner<'_> {
     }
 }
 
-fn destinations<'a>(
-    assignments: &'a [Assignment],
-    place: &Place,
-) -> Run<Vec<Destination<'a>>> {
+fn destinations<'a>(assignments: &'a [Assignment], place: &Place) -> Run<Vec<Destination<'a>>> {
     let mut found: Vec<Destination<'a>> = Vec::with_capacity(assignments.len());
     for assignment in assignments {
         let mut at = None;
@@ -170,7 +162,9 @@ fn destinations<'a>(
             if found.iter().any(|other| other.column == Some(index)) {
                 return Err(SqlError::new(
                     264,
-                    format!("The column name '{name}' is specified more than once in the SET clause."),
+                    format!(
+                        "The column name '{name}' is specified more than once in the SET clause."
+                    ),
                 )
                 .into());
             }

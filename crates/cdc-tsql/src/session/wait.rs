@@ -30,7 +30,9 @@ impl Runner<'_> {
             _ => None,
         };
         let Some(micros) = micros else {
-            return Err(SqlError::new(148, "Incorrect time syntax in the WAITFOR statement.").into());
+            return Err(
+                SqlError::new(148, "Incorrect time syntax in the WAITFOR statement.").into()
+            );
         };
         let now = self.core.server.clock().time();
         let until = match wait {

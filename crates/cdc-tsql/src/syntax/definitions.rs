@@ -280,10 +280,8 @@ impl Reader {
             && column.name.eq_ignore_ascii_case("timestamp")
         {
             // `timestamp` alone is a column of that name and type.
-            column.data_type = Some(sqlparser::ast::DataType::Timestamp(
-                None,
-                sqlparser::ast::TimezoneInfo::None,
-            ));
+            column.data_type =
+                Some(sqlparser::ast::DataType::Timestamp(None, sqlparser::ast::TimezoneInfo::None));
         } else {
             column.data_type = Some(self.data_type()?);
         }
@@ -291,11 +289,7 @@ impl Reader {
         Ok(column)
     }
 
-    fn column_option(
-        &mut self,
-        column: &mut ColumnBody,
-        table: &mut TableBody,
-    ) -> Read<bool> {
+    fn column_option(&mut self, column: &mut ColumnBody, table: &mut TableBody) -> Read<bool> {
         if let Some(nullable) = self.nullability() {
             column.nullable = Some(nullable);
             return Ok(true);
@@ -462,9 +456,17 @@ impl Reader {
                 let level = u32::try_from(self.integer()?).unwrap_or(0);
                 DatabaseOption::Compatibility(level)
             }
-            "AUTO_CLOSE" | "AUTO_SHRINK" | "AUTO_CREATE_STATISTICS" | "AUTO_UPDATE_STATISTICS"
-            | "PAGE_VERIFY" | "TRUSTWORTHY" | "DB_CHAINING" | "DELAYED_DURABILITY"
-            | "MULTI_USER" | "READ_WRITE" | "ONLINE" => {
+            "AUTO_CLOSE"
+            | "AUTO_SHRINK"
+            | "AUTO_CREATE_STATISTICS"
+            | "AUTO_UPDATE_STATISTICS"
+            | "PAGE_VERIFY"
+            | "TRUSTWORTHY"
+            | "DB_CHAINING"
+            | "DELAYED_DURABILITY"
+            | "MULTI_USER"
+            | "READ_WRITE"
+            | "ONLINE" => {
                 if !self.at_end() && self.peek_word().as_deref() != Some("WITH") {
                     self.name()?;
                 }

@@ -60,7 +60,11 @@ impl Reader {
         if let Some(word) = self.bare_word() {
             self.at += 1;
             let value = ast::Value::SingleQuotedString(word).with_empty_span();
-            return Ok(ExecuteArgument { name, value: Some(ast::Expr::Value(value)), output: None });
+            return Ok(ExecuteArgument {
+                name,
+                value: Some(ast::Expr::Value(value)),
+                output: None,
+            });
         }
         let variable = self.peeks_variable().then(|| match self.peek() {
             Some(Token::Word(word)) => word.value.clone(),

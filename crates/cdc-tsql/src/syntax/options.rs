@@ -147,8 +147,12 @@ fn switch(name: &str, on: bool) -> Option<SetOption> {
         "PARSEONLY" => SetOption::ParseOnly(on),
         // Texts are padded as ANSI_PADDING says when it is on, which it always is here; the
         // others tell plans and warnings.
-        "ANSI_PADDING" | "ARITHIGNORE" | "NUMERIC_ROUNDABORT" | "FORCEPLAN"
-        | "NO_BROWSETABLE" | "REMOTE_PROC_TRANSACTIONS"
+        "ANSI_PADDING"
+        | "ARITHIGNORE"
+        | "NUMERIC_ROUNDABORT"
+        | "FORCEPLAN"
+        | "NO_BROWSETABLE"
+        | "REMOTE_PROC_TRANSACTIONS"
             if name != "ANSI_PADDING" || on =>
         {
             SetOption::Harmless

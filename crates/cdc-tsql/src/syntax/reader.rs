@@ -39,9 +39,9 @@ impl Reader {
     pub(super) fn text_from(&self, begin: usize) -> String {
         let first = self.tokens.get(begin).map(|token| token.span.start);
         let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
-        let range = first.zip(last.map(|token| token.span.end)).map(|(first, last)| {
-            offset(&self.text, first)..offset(&self.text, last)
-        });
+        let range = first
+            .zip(last.map(|token| token.span.end))
+            .map(|(first, last)| offset(&self.text, first)..offset(&self.text, last));
         range.and_then(|range| self.text.get(range)).unwrap_or_default().to_owned()
     }
 
@@ -391,9 +391,7 @@ impl Reader {
     pub(super) fn at_end(&self) -> bool {
         match self.peek() {
             None | Some(Token::SemiColon) => true,
-            Some(token) => {
-                extent::word(token).is_some_and(|word| extent::begins_statement(&word))
-            }
+            Some(token) => extent::word(token).is_some_and(|word| extent::begins_statement(&word)),
         }
     }
 

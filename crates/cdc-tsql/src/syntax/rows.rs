@@ -250,7 +250,8 @@ impl Reader {
         if !self.take("OUTPUT") {
             return Ok(None);
         }
-        let end = self.end_before(&["INTO", "VALUES", "SELECT", "EXEC", "DEFAULT", "FROM", "WHERE"]);
+        let end =
+            self.end_before(&["INTO", "VALUES", "SELECT", "EXEC", "DEFAULT", "FROM", "WHERE"]);
         let items = self.parsed_until(end, Parser::parse_projection)?;
         let mut into = None;
         if self.take("INTO") {

@@ -37,18 +37,21 @@ fn statements_end_where_the_next_begins_without_a_semicolon() {
         ("WITH x AS (SELECT 1 a) UPDATE x SET a = 2 PRINT 'a'", vec!["Update", "Print"]),
         ("SELECT CASE WHEN 1 = 1 THEN 2 ELSE 3 END PRINT 'a'", vec!["Query", "Print"]),
         ("BEGIN TRAN COMMIT TRAN", vec!["Begin", "Commit"]),
-        ("SELECT a FROM t ORDER BY a OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY PRINT 'x'", vec![
-            "Query", "Print",
-        ]),
+        (
+            "SELECT a FROM t ORDER BY a OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY PRINT 'x'",
+            vec!["Query", "Print"],
+        ),
         ("EXEC p 1, @x = 2 EXEC q", vec!["Execute", "Execute"]),
         ("sp_who", vec!["Execute"]),
         ("{call p(1, 'a')}", vec!["Execute"]),
-        ("IF @@TRANCOUNT = 0 BEGIN BEGIN TRAN IF @@TRANCOUNT = 2 COMMIT TRAN END SAVE TRAN [a]", vec![
-            "If", "Save",
-        ]),
-        ("SELECT a FROM t WITH (NOLOCK) OPTION (RECOMPILE, MAXDOP 1) SELECT 1", vec![
-            "Query", "Query",
-        ]),
+        (
+            "IF @@TRANCOUNT = 0 BEGIN BEGIN TRAN IF @@TRANCOUNT = 2 COMMIT TRAN END SAVE TRAN [a]",
+            vec!["If", "Save"],
+        ),
+        (
+            "SELECT a FROM t WITH (NOLOCK) OPTION (RECOMPILE, MAXDOP 1) SELECT 1",
+            vec!["Query", "Query"],
+        ),
     ] {
         assert_eq!(names(text), expected, "{text}");
     }

@@ -192,9 +192,7 @@ fn opened(
 }
 
 fn push_cast_end(out: &mut Vec<TokenWithSpan>, data_type: &str, span: Span) {
-    for token in
-        [Token::make_keyword("AS"), Token::make_word(data_type, None), Token::RParen]
-    {
+    for token in [Token::make_keyword("AS"), Token::make_word(data_type, None), Token::RParen] {
         out.push(TokenWithSpan::new(token, span));
     }
 }
@@ -217,9 +215,10 @@ fn call_parenthesis(
                     || matches!(&token.token, Token::Word(word) if !is_exec(word))
             });
             let count = names.count();
-            out.iter().rev().nth(count).is_some_and(
-                |token| matches!(&token.token, Token::Word(word) if is_exec(word)),
-            )
+            out.iter()
+                .rev()
+                .nth(count)
+                .is_some_and(|token| matches!(&token.token, Token::Word(word) if is_exec(word)))
         }
         _ => rest.peek().is_some_and(|next| next.token == Token::RBrace),
     }

@@ -311,23 +311,59 @@ pub(crate) struct Constraint {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Definition {
-    CreateTable { name: ObjectName, table: TableBody },
-    DropTables { names: Vec<ObjectName>, if_exists: bool },
+    CreateTable {
+        name: ObjectName,
+        table: TableBody,
+    },
+    DropTables {
+        names: Vec<ObjectName>,
+        if_exists: bool,
+    },
     AlterTable {
         name: ObjectName,
         action: AlterTable,
         /// As the client wrote it.
         text: String,
     },
-    CreateIndex { name: String, table: ObjectName, index: Index },
-    DropIndex { name: String, table: ObjectName, if_exists: bool },
-    CreateSchema { name: String, owner: Option<String> },
-    DropSchema { name: String, if_exists: bool },
-    CreateType { name: ObjectName, data_type: ast::DataType, nullable: Option<bool> },
-    DropType { name: ObjectName, if_exists: bool },
-    CreateDatabase { name: String, collation: Option<ast::ObjectName> },
-    DropDatabases { names: Vec<String>, if_exists: bool },
-    AlterDatabase { name: Option<String>, option: DatabaseOption },
+    CreateIndex {
+        name: String,
+        table: ObjectName,
+        index: Index,
+    },
+    DropIndex {
+        name: String,
+        table: ObjectName,
+        if_exists: bool,
+    },
+    CreateSchema {
+        name: String,
+        owner: Option<String>,
+    },
+    DropSchema {
+        name: String,
+        if_exists: bool,
+    },
+    CreateType {
+        name: ObjectName,
+        data_type: ast::DataType,
+        nullable: Option<bool>,
+    },
+    DropType {
+        name: ObjectName,
+        if_exists: bool,
+    },
+    CreateDatabase {
+        name: String,
+        collation: Option<ast::ObjectName>,
+    },
+    DropDatabases {
+        names: Vec<String>,
+        if_exists: bool,
+    },
+    AlterDatabase {
+        name: Option<String>,
+        option: DatabaseOption,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,10 +378,20 @@ pub(crate) struct Index {
 pub(crate) enum AlterTable {
     Add(TableBody),
     /// A default for a column that is there: its constraint's name, the column, the expression.
-    AddDefault { name: Option<String>, column: String, value: ast::Expr },
+    AddDefault {
+        name: Option<String>,
+        column: String,
+        value: ast::Expr,
+    },
     AlterColumn(ColumnBody),
-    DropColumns { names: Vec<String>, if_exists: bool },
-    DropConstraints { names: Vec<String>, if_exists: bool },
+    DropColumns {
+        names: Vec<String>,
+        if_exists: bool,
+    },
+    DropConstraints {
+        names: Vec<String>,
+        if_exists: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
