@@ -45,6 +45,7 @@ mod run;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod truth;
 mod type_name;
 mod windows;
 
@@ -117,7 +118,7 @@ impl Prepared {
         let most = (self.max_recursion > 0).then(|| u32::from(self.max_recursion));
         let run = Run::new(context, &self.places, most)?;
         let mut rows = 0;
-        run.plan(&self.plan, None, &mut |values| {
+        let _ = run.plan(&self.plan, None, &mut |values| {
             rows += 1;
             row(values)
         })?;

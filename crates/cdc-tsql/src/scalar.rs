@@ -9,14 +9,24 @@
 
 #![allow(dead_code, unused_variables, reason = "signatures first")]
 
+mod arithmetic;
 pub mod code_page;
 pub(crate) mod collation;
+mod conversion;
+mod date_read;
+mod date_text;
 mod error;
 mod exact;
+mod literal;
+mod moment;
 mod number_text;
 mod order;
+mod pattern;
 mod permission;
 mod precedence;
+#[cfg(test)]
+mod tests_support;
+mod zone;
 
 use cdc_core::SqlType;
 use cdc_fake::{SqlError, SqlResult, Value};
@@ -26,8 +36,12 @@ use crate::{
     relation::{Moment, Settings},
 };
 
+pub(crate) use arithmetic::{operate, unary};
 pub(crate) use collation::{DEFAULT_COLLATION, named as collation};
+pub(crate) use conversion::{assign, convert};
+pub(crate) use literal::{integer_as_decimal, number_literal, text_literal};
 pub(crate) use order::{append_order_key, compare, order_key};
+pub(crate) use pattern::{like, like_of_kinds};
 pub(crate) use permission::check_conversion;
 pub(crate) use precedence::{common_kind, operator_kind, unary_kind};
 
@@ -94,65 +108,6 @@ pub(crate) trait Aggregate: Send {
     fn fresh(&self) -> Box<dyn Aggregate>;
 }
 
-/// The value of `left op right`, of the kind that [`operator_kind`] says.
-///
-/// # Errors
-/// 8134 for a division by zero, 8115 for an overflow, and those of conversions.
-pub(crate) fn operate(
-    op: Operator,
-    left: (&Value, &Kind),
-    right: (&Value, &Kind),
-    facts: &Facts,
-) -> SqlResult<Value> {
-    Err(unfinished())
-}
-
-/// The value of `op of`.
-///
-/// # Errors
-/// 8115 for an overflow.
-pub(crate) fn unary(op: Unary, of: (&Value, &Kind), facts: &Facts) -> SqlResult<Value> {
-    Err(unfinished())
-}
-
-/// The value as one of kind `to`. `explicit` is CAST and CONVERT, which cut texts to the length;
-/// otherwise it is an assignment to a column, where a text that does not fit is error 2628.
-///
-/// # Errors
-/// As [`check_conversion`]; 241, 242, 245, 248, 8114, 8115 for values that do not convert.
-pub(crate) fn convert(
-    value: &Value,
-    from: &Kind,
-    to: &Kind,
-    style: Option<i32>,
-    explicit: bool,
-    facts: &Facts,
-) -> SqlResult<Value> {
-    Err(unfinished())
-}
-
-/// The value as a variable or a parameter of kind `to` takes it: implicit conversions only, and
-/// texts are cut in silence.
-///
-/// # Errors
-/// As [`convert`], without 2628.
-pub(crate) fn assign(value: &Value, from: &Kind, to: &Kind, facts: &Facts) -> SqlResult<Value> {
-    Err(unfinished())
-}
-
-/// True when `text` matches a LIKE pattern.
-///
-/// # Errors
-/// 506 for an escape that is no single character is the caller's.
-pub(crate) fn like(
-    text: &str,
-    pattern: &str,
-    escape: Option<char>,
-    collation: Collation,
-) -> SqlResult<bool> {
-    Err(unfinished())
-}
-
 /// The kind of a function's result; none when there is no such function here. Names are
 /// case-insensitive. `x AT TIME ZONE z` is the function `AT TIME ZONE` of two arguments.
 ///
@@ -186,26 +141,6 @@ pub(crate) fn aggregate(
     distinct: bool,
 ) -> Option<SqlResult<Box<dyn Aggregate>>> {
     None
-}
-
-/// A number as written in a statement: `int`, `numeric` or `float`.
-///
-/// # Errors
-/// 1007 for more than 38 digits.
-pub(crate) fn number_literal(text: &str) -> SqlResult<Typed> {
-    Err(unfinished())
-}
-
-/// A text as written in a statement, `N'...'` when `national`; characters that the database's
-/// code page lacks become `?` otherwise.
-pub(crate) fn text_literal(text: &str, national: bool, facts: &Facts) -> Typed {
-    Typed::new(SqlType::Int, Value::Null)
-}
-
-/// An integer as written, as the exact number it is next to a `decimal` operand: `3` is
-/// `numeric(1,0)` there, while an `int` column is `numeric(10,0)`.
-pub(crate) fn integer_as_decimal(number: i64) -> Typed {
-    Typed::new(SqlType::Int, Value::Null)
 }
 
 /// A type as a declaration spells it: `varchar(20)`, `decimal(10,2)`.

@@ -136,7 +136,7 @@ impl Search {
             return Ok(found);
         }
         let mut frame = Frame::new(self.slots, None);
-        run.source(&self.source, &mut frame, &mut |frame| {
+        let _ = run.source(&self.source, &mut frame, &mut |frame| {
             if let Some(filter) = &self.filter
                 && run.truth(filter, frame)? != Some(true)
             {
@@ -269,7 +269,7 @@ pub(crate) fn matched_rows(
     let run = Run::new(context, &binder.places(), Some(MAX_RECURSION.into()))?;
     let mut rows = Vec::new();
     let mut frame = Frame::new(level.slots, None);
-    run.source(&joined, &mut frame, &mut |frame| {
+    let _ = run.source(&joined, &mut frame, &mut |frame| {
         run.hold(1)?;
         let at = |slot: usize| frame.rows.get(slot).cloned().flatten();
         rows.push((at(target.slot), at(source.slot)));

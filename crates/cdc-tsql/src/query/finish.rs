@@ -216,7 +216,7 @@ impl<'r, 's> Finish<'r, 's> {
             self.take = Some(share(self.held.len(), percent));
         }
         if !self.broken {
-            self.flush()?;
+            let _ = self.flush()?;
         }
         Ok(if self.broken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }

@@ -130,7 +130,7 @@ impl Run<'_> {
             places.insert(Vec::new(), 0);
         }
         let (mut key, mut values) = (Vec::new(), Vec::new());
-        self.filtered(plan, frame, &mut |frame| {
+        let _ = self.filtered(plan, frame, &mut |frame| {
             key.clear();
             for part in &grouping.keys {
                 let value = self.value(part, frame)?;

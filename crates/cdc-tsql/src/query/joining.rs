@@ -156,7 +156,7 @@ impl Run<'_> {
             met: Vec::new(),
         };
         let mut key = Vec::new();
-        self.source(&join.right, frame, &mut |frame| {
+        let _ = self.source(&join.right, frame, &mut |frame| {
             let keyed = self.key(join, true, frame, &mut key)?;
             if !keyed && join.kind != JoinKind::Full {
                 return Ok(ControlFlow::Continue(()));

@@ -57,11 +57,11 @@ impl Run<'_> {
         let mut output = Output::new(plan);
         let mut give = |frame: &mut Frame<'_>| output.give(self, plan, frame, &mut finish);
         if plan.group.is_none() && plan.windows.is_empty() {
-            self.filtered(plan, &mut frame, &mut give)?;
+            let _ = self.filtered(plan, &mut frame, &mut give)?;
         } else if plan.windows.is_empty() {
-            self.grouped(plan, &mut frame, &mut give)?;
+            let _ = self.grouped(plan, &mut frame, &mut give)?;
         } else {
-            self.windowed(plan, &mut frame, &mut give)?;
+            let _ = self.windowed(plan, &mut frame, &mut give)?;
         }
         finish.end()
     }
@@ -116,7 +116,7 @@ impl Run<'_> {
         let mut seen: HashSet<Vec<u8>> = HashSet::new();
         let mut others: HashSet<Vec<u8>> = HashSet::new();
         if matches!(plan.operation, SetOperation::Except | SetOperation::Intersect) {
-            self.made(&plan.right, &plan.right_values, outer, &mut |row| {
+            let _ = self.made(&plan.right, &plan.right_values, outer, &mut |row| {
                 self.hold(1)?;
                 others.insert(key_of(row));
                 Ok(ControlFlow::Continue(()))

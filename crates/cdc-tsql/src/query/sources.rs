@@ -157,7 +157,7 @@ impl Run<'_> {
     ) -> Flow {
         if lateral {
             let mut rows: Vec<Row> = Vec::new();
-            self.plan(plan, Some(frame), &mut |row| {
+            let _ = self.plan(plan, Some(frame), &mut |row| {
                 rows.push(row.into());
                 Ok(ControlFlow::Continue(()))
             })?;

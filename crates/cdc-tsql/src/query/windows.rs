@@ -34,7 +34,7 @@ impl Run<'_> {
     ) -> Flow {
         let mut tuples: Vec<Tuple> = Vec::new();
         let width = plan.slots + 1;
-        self.grouped(plan, frame, &mut |frame| {
+        let _ = self.grouped(plan, frame, &mut |frame| {
             self.hold(1)?;
             tuples.push(frame.rows.iter().take(width).cloned().collect());
             Ok(ControlFlow::Continue(()))

@@ -222,7 +222,11 @@ pub(crate) fn unary_kind(op: Unary, of: &Kind) -> SqlResult<Kind> {
         Unary::BitNot => whole,
     };
     if takes {
-        return Ok(of.clone());
+        // tinyint has no negative numbers.
+        return Ok(match (op, sql_type) {
+            (Unary::Minus, SqlType::TinyInt) => Kind { sql_type: SqlType::SmallInt, ..of.clone() },
+            _ => of.clone(),
+        });
     }
     let name = if op == Unary::Minus { "minus" } else { "'~'" };
     Err(error::invalid_operand(sql_type, name))
