@@ -16,7 +16,7 @@ use delta_kernel_engine::{DefaultEngineBuilder, executor::TaskExecutor};
 use futures_util::future::BoxFuture;
 use object_store::ObjectStore;
 
-use crate::config::KernelCalls;
+use crate::{checkpoint::CheckpointEngine, config::KernelCalls};
 
 /// Files of the log that are read ahead: enough to hide a store's latency, few enough that a
 /// look-up which ends early wastes little.
@@ -34,11 +34,11 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     pub(crate) fn new(store: Arc<dyn ObjectStore>, calls: KernelCalls) -> Self {
-        let engine = DefaultEngineBuilder::new(store)
+        let engine = DefaultEngineBuilder::new(Arc::clone(&store))
             .with_task_executor(Arc::new(ThisThread))
             .with_buffer_size(READ_AHEAD)
             .build();
-        Self { engine: Arc::new(engine), calls }
+        Self { engine: Arc::new(CheckpointEngine::new(engine, store)), calls }
     }
 
     /// The same over another store.
@@ -70,7 +70,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// Drives a future on the thread that waits for it. It may be entered again from inside.
-struct ThisThread;
+pub(crate) struct ThisThread;
 
 struct Unpark(Thread);
 
