@@ -172,6 +172,8 @@ impl Session {
         match inbound {
             Inbound::Message(message) => self.message(message),
             Inbound::Broken(fault) => {
+                // It has ended what ran; the client is still to be told why.
+                self.replies.clear_cancel();
                 self.refuse(&fault);
                 ControlFlow::Break(())
             }
