@@ -362,7 +362,7 @@ impl Runner<'_> {
             inner.declare(&parameter.name, Typed { kind, value: Value::Null });
         }
         let query = prepared.statements.iter().find_map(|statement| match &statement.body {
-            crate::syntax::Body::Query(query) => Some(query),
+            crate::syntax::Body::Query(query, _) => Some(query),
             _ => None,
         });
         let columns = match query {

@@ -50,7 +50,7 @@ impl Runner<'_> {
                 return Ok(Flow::Return(status));
             }
             Body::TryCatch { body, handler } => return self.try_catch(body, handler, frame),
-            Body::Query(query) => self.query(query, frame)?,
+            Body::Query(query, levels) => self.query(query, *levels, frame)?,
             Body::Insert(insert) => self.insert(insert, frame)?,
             Body::Update(update) => self.update(update, frame)?,
             Body::Delete(delete) => self.delete(delete, frame)?,

@@ -21,7 +21,12 @@ use crate::{
 };
 
 impl Runner<'_> {
-    pub(super) fn query(&mut self, query: &ast::Query, frame: &Frame) -> Run<()> {
+    pub(super) fn query(
+        &mut self,
+        query: &ast::Query,
+        max_recursion: Option<u16>,
+        frame: &Frame,
+    ) -> Run<()> {
         if let Some((into, query)) = select_into(query) {
             return self.select_into(&into, &query, frame);
         }
@@ -39,8 +44,18 @@ impl Runner<'_> {
         let context = Context { catalogue: &scope, cancel: &self.core.cancel };
         let prepared = query::prepare(query, &context)?;
         let repeatable = prepared.reads_only_data() && !query.to_string().contains(['@', '#']);
+        let prepared = match max_recursion {
+            Some(levels) => prepared.with_max_recursion(levels),
+            None => prepared,
+        };
         if let Some(names) = prepared.assigned() {
-            let rows = assign(&prepared, &names, &scope, &context, frame)?;
+            let rows = match bare_items(query) {
+                Some(items) => assign_in_turn(&items, &scope, &context, frame)?,
+                None => {
+                    refuse_chained(query)?;
+                    assign(&prepared, &names, &scope, &context, frame)?
+                }
+            };
             self.repeatable = false;
             self.core.last.rows = i64::try_from(rows).unwrap_or(i64::MAX);
             return self.done(None, StatementKind::Select, false, frame);
@@ -143,6 +158,75 @@ fn assign(
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(rows)
+}
+
+/// The variables and expressions of a SELECT without FROM that sets variables.
+fn bare_items(query: &ast::Query) -> Option<Vec<(&str, &ast::Expr)>> {
+    let ast::SetExpr::Select(select) = &*query.body else {
+        return None;
+    };
+    if !select.from.is_empty() || select.selection.is_some() {
+        return None;
+    }
+    Some(assignments(select))
+}
+
+fn assignments(select: &ast::Select) -> Vec<(&str, &ast::Expr)> {
+    let assigned =
+        |item: &'_ ast::SelectItem| matches!(item, ast::SelectItem::ExprWithAlias { .. });
+    select
+        .projection
+        .iter()
+        .filter(|item| assigned(item))
+        .filter_map(|item| match item {
+            ast::SelectItem::ExprWithAlias { expr, alias } => Some((&*alias.value, expr)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Sets variables one after the other: a later one reads what an earlier one was set to.
+fn assign_in_turn(
+    items: &[(&str, &ast::Expr)],
+    scope: &Scope<'_>,
+    context: &Context<'_>,
+    frame: &Frame,
+) -> Run<u64> {
+    let facts = scope.facts();
+    for (name, expression) in items {
+        let typed = query::scalar(expression, context)?;
+        frame.set(name, &typed.value, &typed.kind, &facts)?;
+    }
+    Ok(1)
+}
+
+/// Refuses a SELECT over rows whose assignments read what an earlier one of the same row set.
+fn refuse_chained(query: &ast::Query) -> Run<()> {
+    let ast::SetExpr::Select(select) = &*query.body else {
+        return Ok(());
+    };
+    let mut set: Vec<String> = Vec::new();
+    for (name, expression) in assignments(select) {
+        let text = expression.to_string().to_lowercase();
+        if set.iter().any(|name| names_variable(&text, name)) {
+            return Err(unsupported(
+                "a SELECT over rows whose variables read one another; use one SELECT each",
+            )
+            .into());
+        }
+        set.push(name.to_lowercase());
+    }
+    Ok(())
+}
+
+/// True when a text names a variable.
+pub(super) fn names_variable(text: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '@' | '#' | '$');
+    text.match_indices(name).any(|(at, found)| {
+        let after = text.get(at + found.len()..).and_then(|rest| rest.chars().next());
+        let before = text.get(..at).and_then(|rest| rest.chars().next_back());
+        !after.is_some_and(part) && !before.is_some_and(part)
+    })
 }
 
 fn into_column(column: &ResultColumn, identity: &mut bool) -> Run<ColumnDefinition> {

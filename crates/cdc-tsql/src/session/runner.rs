@@ -289,7 +289,7 @@ pub(super) fn go_on(flow: ControlFlow<()>) -> Run<()> {
 /// The statement's verb, as faults are planted for it; none for what only controls others.
 fn verb(body: &Body) -> Option<&'static str> {
     Some(match body {
-        Body::Query(_) => "SELECT",
+        Body::Query(..) => "SELECT",
         Body::Insert(_) => "INSERT",
         Body::Update(_) => "UPDATE",
         Body::Delete(_) => "DELETE",
@@ -308,7 +308,7 @@ fn verb(body: &Body) -> Option<&'static str> {
 /// The protocol's number of a statement.
 pub(super) fn kind(body: &Body) -> StatementKind {
     match body {
-        Body::Query(_) => StatementKind::Select,
+        Body::Query(..) => StatementKind::Select,
         Body::Insert(_) => StatementKind::Insert,
         Body::Update(_) => StatementKind::Update,
         Body::Delete(_) => StatementKind::Delete,

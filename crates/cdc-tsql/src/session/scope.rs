@@ -113,6 +113,21 @@ impl<'a> Scope<'a> {
         Names::new(&self.core.server, database, &self.access)
     }
 
+    /// A table as its owner sees it.
+    pub(super) fn as_owner(
+        &self,
+        database: &FakeDatabase,
+        table: &cdc_core::TableName,
+    ) -> SqlResult<Arc<dyn Relation>> {
+        let access = Access { rights: cdc_fake::Login::Owner, ..self.access.clone() };
+        let name = ObjectName {
+            database: None,
+            schema: Some(table.schema.to_string()),
+            name: table.name.to_string(),
+        };
+        Names::new(&self.core.server, database, &access).relation(&name)
+    }
+
     /// The database that a name is in, and the name without it.
     fn database(&self, name: &ObjectName) -> SqlResult<(FakeDatabase, ObjectName)> {
         let local = ObjectName { database: None, ..name.clone() };

@@ -10,7 +10,12 @@ use cdc_fake::{
 };
 use sqlparser::ast;
 
-use super::{failure::Run, frame::Frame, runner::Runner, scope::shown};
+use super::{
+    failure::Run,
+    frame::Frame,
+    runner::Runner,
+    scope::{Scope, shown},
+};
 use crate::{
     kind::Kind,
     relation::{Catalogue, ObjectName, ROW_LOCATION, RelationColumn, Row},
@@ -66,7 +71,14 @@ impl Runner<'_> {
     /// # Errors
     /// 208 for a name that leads nowhere, 1087 for a table variable that was not declared.
     pub(super) fn place(&mut self, name: &ObjectName, frame: &Frame) -> SqlResult<Place> {
-        let relation = self.scoped(frame, |scope, _| scope.relation(name))?;
+        let (database, table, home) = self.resolve(name, frame)?;
+        self.touch();
+        let scope = Scope::new(self.core, frame);
+        // The columns are looked up whatever the login may read; what it may do is asked apart.
+        let relation = match home {
+            Home::Database => scope.as_owner(&database, &table)?,
+            Home::Temporary | Home::Variable => scope.relation(name)?,
+        };
         let columns = relation.columns().iter().filter(|column| !column.hidden).cloned().collect();
         if !relation.columns().iter().any(|column| column.name == ROW_LOCATION) {
             return Err(SqlError::new(
@@ -74,7 +86,6 @@ impl Runner<'_> {
                 format!("Ad hoc updates to '{}' are not allowed.", shown(name)),
             ));
         }
-        let (database, table, home) = self.resolve(name, frame)?;
         Ok(Place { database, table, home, columns })
     }
 
@@ -104,8 +115,12 @@ impl Runner<'_> {
             Some(schema) => schema.clone(),
             None => database.default_schema(&self.core.account.rights),
         };
-        let table = TableName::new(&*schema, &*name.name);
-        let table = spelled(&database, table);
+        let named = |schema: &str| TableName::new(schema, &*name.name);
+        let mut found = database.table_info(&named(&schema));
+        if found.is_none() && name.schema.is_none() {
+            found = database.table_info(&named("dbo"));
+        }
+        let table = found.map_or_else(|| named(&schema), |info| info.name);
         Ok((database, table, Home::Database))
     }
 
@@ -217,11 +232,6 @@ impl Runner<'_> {
             scalar::convert(value, from, &to.kind, None, false, &scope.facts())
         })
     }
-}
-
-/// The table's name as it was created.
-fn spelled(database: &FakeDatabase, name: TableName) -> TableName {
-    database.table_info(&name).map_or(name, |info| info.name)
 }
 
 /// A statement's target as an item of FROM.

@@ -7,6 +7,7 @@ use super::{
     failure::Run,
     frame::Frame,
     output::Changes,
+    query_run::names_variable,
     runner::Runner,
     target::{Place, factor, is_generated, location},
 };
@@ -205,7 +206,7 @@ fn refuse_running_values(update: &Update, rows: usize) -> Run<()> {
     let variables: Vec<&str> =
         update.assignments.iter().filter_map(|one| one.variable.as_deref()).collect();
     let reads = |text: &str| {
-        variables.iter().any(|name| text.to_lowercase().contains(&name.to_lowercase()))
+        variables.iter().any(|name| names_variable(&text.to_lowercase(), &name.to_lowercase()))
     };
     let running = update
         .assignments

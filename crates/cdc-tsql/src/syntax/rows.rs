@@ -17,7 +17,7 @@ use super::{
 use crate::relation::ObjectName;
 
 /// Query hints that change how a server finds rows, not which: none has a meaning here.
-const QUERY_HINTS: [&str; 21] = [
+const QUERY_HINTS: [&str; 20] = [
     "CONCAT",
     "EXPAND",
     "FAST",
@@ -30,7 +30,6 @@ const QUERY_HINTS: [&str; 21] = [
     "LOOP",
     "MAX_GRANT_PERCENT",
     "MAXDOP",
-    "MAXRECURSION",
     "MERGE",
     "MIN_GRANT_PERCENT",
     "NO_PERFORMANCE_SPOOL",
@@ -43,7 +42,7 @@ const QUERY_HINTS: [&str; 21] = [
 
 impl Reader {
     pub(super) fn rows_statement(&mut self) -> Read<Body> {
-        self.drop_options()?;
+        let levels = self.drop_options()?;
         if self.peek_word().is_some_and(|word| word == "WITH") && self.changes_rows() {
             let with = self.common_tables()?;
             let verb = self.peek_word().unwrap_or_default();
@@ -51,7 +50,7 @@ impl Reader {
         }
         match self.peek_word().unwrap_or_default().as_str() {
             verb @ ("INSERT" | "UPDATE" | "DELETE" | "MERGE") => self.change(verb, None),
-            _ => self.query().map(Body::Query),
+            _ => self.query().map(|query| Body::Query(query, levels)),
         }
     }
 
@@ -89,8 +88,8 @@ impl Reader {
         })
     }
 
-    /// Takes `OPTION (...)` away from the statement's end.
-    fn drop_options(&mut self) -> Read<()> {
+    /// Takes `OPTION (...)` away from the statement's end. Gives its `MAXRECURSION`.
+    fn drop_options(&mut self) -> Read<Option<u16>> {
         let end = self.statement_end();
         let tokens = self.tokens_until(end);
         let mut depth = 0_usize;
@@ -106,20 +105,25 @@ impl Reader {
             }
         }
         let Some(found) = found else {
-            return Ok(());
+            return Ok(None);
         };
+        let mut levels = None;
         let (begin, start) = (self.at, self.at + found);
         self.at = start + 1;
         self.expect_token(&Token::LParen)?;
         while self.peek() != Some(&Token::RParen) {
-            self.query_hint()?;
+            if self.take("MAXRECURSION") {
+                levels = u16::try_from(self.integer()?).ok();
+            } else {
+                self.query_hint()?;
+            }
             self.take_token(&Token::Comma);
         }
         self.expect_token(&Token::RParen)?;
         let count = self.at - start;
         self.at = begin;
         self.remove(start, count);
-        Ok(())
+        Ok(levels)
     }
 
     fn query_hint(&mut self) -> Read<()> {

@@ -203,7 +203,7 @@ fn a_quoted_name_is_a_string_when_the_session_says_so() {
 #[test]
 fn escapes_of_odbc_are_what_they_stand_for() {
     let shown = |text: &str| match &read(text)[0].body {
-        Body::Query(query) => query.to_string(),
+        Body::Query(query, _) => query.to_string(),
         other => format!("{other:?}"),
     };
     assert_eq!(shown("SELECT {fn UCASE('a')}"), "SELECT UCASE('a')");

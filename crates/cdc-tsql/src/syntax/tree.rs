@@ -51,7 +51,8 @@ pub(crate) enum Body {
     Save(Label),
     Execute(Execute),
     ExecuteText(ast::Expr),
-    Query(Box<ast::Query>),
+    /// A query, and how deep its common table expressions may recurse.
+    Query(Box<ast::Query>, Option<u16>),
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
