@@ -56,7 +56,7 @@ pub(crate) use self::{
         RowCondition, RowExpressions, RowSource, condition_over_rows, items_over_rows,
         values_over_rows,
     },
-    type_name::{declared_kind, kind_of},
+    type_name::kind_of,
 };
 
 /// How deep a recursive common table expression goes when the statement does not say.

@@ -295,7 +295,7 @@ fn limitation(comparing: &Comparing, slot: usize) -> Option<Limitation> {
         return None;
     }
     let steady = |value: &Expr| value_slots(value).is_empty();
-    let column = |value: &Expr| match &value.node {
+    let column = |value: &Expr| match &bare(value).node {
         Node::Column(Column { depth: 0, slot: own, column }) if *own == slot => Some(*column),
         _ => None,
     };
@@ -307,6 +307,14 @@ fn limitation(comparing: &Comparing, slot: usize) -> Option<Limitation> {
         return None;
     };
     Some(Limitation { column, test, value: value.clone(), kind: kind.clone() })
+}
+
+/// The expression below a conversion that a comparison made: the scan converts the value back.
+fn bare(value: &Expr) -> &Expr {
+    match &value.node {
+        Node::Convert(conversion) if !conversion.explicit => &conversion.of,
+        _ => value,
+    }
 }
 
 /// The columns that a source's rows come ordered by.

@@ -22,6 +22,21 @@ pub(super) struct Plan {
     pub recursive: bool,
 }
 
+impl Plan {
+    /// Leaves out what does not decide whether there is a row: EXISTS computes no select list.
+    pub(super) fn only_whether(&mut self) {
+        let Body::Select(select) = &mut self.body else { return };
+        if select.distinct || select.limit.top.is_some() || select.limit.offset.is_some() {
+            return;
+        }
+        select.output.clear();
+        select.order.clear();
+        select.windows.clear();
+        select.presorted = 0;
+        self.columns.clear();
+    }
+}
+
 /// How a query's rows come about.
 #[derive(Clone)]
 pub(super) enum Body {

@@ -35,6 +35,7 @@ mod clauses;
 mod clients;
 mod expressions;
 mod names;
+mod properties;
 mod sources;
 mod speed;
 
@@ -141,7 +142,7 @@ impl Toy {
 
     pub(super) fn add(&mut self, schema: &str, name: &str, table: Table) -> Arc<Table> {
         let table = Arc::new(table);
-        self.tables.insert((schema.into(), name.into()), table.clone());
+        self.tables.insert((schema.into(), name.to_lowercase()), table.clone());
         table
     }
 

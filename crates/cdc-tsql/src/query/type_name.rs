@@ -18,28 +18,25 @@ const MAX_PRECISION: u64 = 38;
 /// The length of a character or binary type that names none, where a value is made one.
 const CAST_LENGTH: u16 = 30;
 
-/// The kind that a type's name means; nullable. A character or binary type without a length has
-/// 30 characters, as CAST and CONVERT take it; see [`declared_kind`] for where it is 1.
+/// The kind that a type's name means in DECLARE, a list of parameters and CREATE TABLE; nullable.
+/// A character or binary type without a length has 1.
 ///
 /// # Errors
-/// 243 for an unknown type; 1001, 1002, 2716, 2717, 131 for a length, precision or scale out of
+/// 243 for an unknown type; 131, 192, 1001, 1002, 2750 for a length, precision or scale out of
 /// range; 448 for an unknown collation.
 pub(crate) fn kind_of(
     data_type: &DataType,
     collation: Option<&ast::ObjectName>,
 ) -> SqlResult<Kind> {
-    kind(data_type, collation, CAST_LENGTH)
+    kind(data_type, collation, 1)
 }
 
-/// As [`kind_of`], for DECLARE, parameters and CREATE TABLE, where a type without a length has 1.
+/// As [`kind_of`], for CAST and CONVERT, where a type without a length has 30.
 ///
 /// # Errors
 /// As [`kind_of`].
-pub(crate) fn declared_kind(
-    data_type: &DataType,
-    collation: Option<&ast::ObjectName>,
-) -> SqlResult<Kind> {
-    kind(data_type, collation, 1)
+pub(super) fn cast_kind(data_type: &DataType) -> SqlResult<Kind> {
+    kind(data_type, None, CAST_LENGTH)
 }
 
 fn kind(
@@ -246,7 +243,7 @@ mod tests {
         let Expr::Cast { data_type, .. } = parser.parse_expr().unwrap() else {
             panic!("a cast");
         };
-        kind_of(&data_type, None).map(|kind| kind.sql_type)
+        cast_kind(&data_type).map(|kind| kind.sql_type)
     }
 
     #[test]
@@ -300,5 +297,13 @@ mod tests {
         ] {
             assert_eq!(read(text).unwrap_err().number, number, "{text}");
         }
+    }
+
+    #[test]
+    fn a_length_that_is_not_written_is_one_in_a_declaration_and_thirty_in_a_cast() {
+        let varchar = DataType::Varchar(None);
+        let length = |kind: SqlResult<Kind>| kind.unwrap().sql_type;
+        assert_eq!(length(kind_of(&varchar, None)), SqlType::VarChar(Length::Limited(1)));
+        assert_eq!(length(cast_kind(&varchar)), SqlType::VarChar(Length::Limited(30)));
     }
 }

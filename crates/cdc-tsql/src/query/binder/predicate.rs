@@ -62,10 +62,11 @@ impl<'a> Binder<'a> {
             E::AllOp { left, compare_op, right } => {
                 self.quantified(left, compare_op, right, true, level)?
             }
-            E::Exists { subquery, negated } => Condition::Exists {
-                query: Box::new(self.subquery(subquery, level)?),
-                negated: *negated,
-            },
+            E::Exists { subquery, negated } => {
+                let mut query = self.subquery(subquery, level)?;
+                query.plan.only_whether();
+                Condition::Exists { query: Box::new(query), negated: *negated }
+            }
             value => {
                 // The names are looked up first: a wrong one is the better message.
                 self.value(value, level)?;

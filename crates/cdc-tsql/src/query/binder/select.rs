@@ -153,19 +153,38 @@ impl<'a> Binder<'a> {
                     if level.sources.is_empty() {
                         return Err(SqlError::new(263, "Must specify table to select from."));
                     }
-                    level.sources.iter().for_each(|source| all_of(source, &mut bound));
+                    level.sources.iter().for_each(|source| self.all_of(source, &mut bound));
                 }
                 SelectItem::QualifiedWildcard(kind, options) => {
                     refuse_options(options)?;
                     let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
                         return Err(unsupported("the columns of an expression"));
                     };
-                    all_of(level.prefixed(&parts(name)?, &self.facts.collation)?, &mut bound);
+                    self.all_of(level.prefixed(&parts(name)?, &self.facts.collation)?, &mut bound);
                 }
                 SelectItem::ExprWithAliases { .. } => return Err(syntax("(")),
             }
         }
         Ok(bound)
+    }
+
+    fn all_of(&self, source: &Visible, items: &mut Vec<Item>) {
+        for (index, column) in source.columns.iter().enumerate() {
+            if column.hidden {
+                continue;
+            }
+            let mut kind = column.kind.clone();
+            self.collate(&mut kind);
+            items.push(Item {
+                expr: Expr::column(source.slot, index, kind.clone()),
+                column: ResultColumn {
+                    name: column.name.clone(),
+                    kind,
+                    identity: column.identity,
+                    computed: column.computed,
+                },
+            });
+        }
     }
 
     fn order(
@@ -397,23 +416,6 @@ fn named(expr: Expr, name: String, level: &Level<'_>) -> Item {
         computed: source.is_none_or(|column| column.computed),
     };
     Item { expr, column }
-}
-
-fn all_of(source: &Visible, items: &mut Vec<Item>) {
-    for (index, column) in source.columns.iter().enumerate() {
-        if column.hidden {
-            continue;
-        }
-        items.push(Item {
-            expr: Expr::column(source.slot, index, column.kind.clone()),
-            column: ResultColumn {
-                name: column.name.clone(),
-                kind: column.kind.clone(),
-                identity: column.identity,
-                computed: column.computed,
-            },
-        });
-    }
 }
 
 fn refuse_options(options: &ast::WildcardAdditionalOptions) -> SqlResult<()> {

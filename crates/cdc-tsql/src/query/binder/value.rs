@@ -12,7 +12,7 @@ use crate::{
         level::Level,
         plan::Subquery,
         refusal::{several_columns, syntax, unsupported},
-        type_name::{kind_of, no_collation},
+        type_name::{cast_kind, no_collation},
     },
     scalar::{self, Operator, Unary},
 };
@@ -23,7 +23,16 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// 207, 209, 4104, 137 for names; 102 for a condition; what operators and functions refuse.
     pub(crate) fn value(&self, expr: &'a ast::Expr, level: &Level<'a>) -> SqlResult<Expr> {
-        self.nested(|| self.value_of(expr, level))
+        let mut value = self.nested(|| self.value_of(expr, level))?;
+        self.collate(&mut value.kind);
+        Ok(value)
+    }
+
+    /// A text without a collation has the database's.
+    pub(super) fn collate(&self, kind: &mut Kind) {
+        if kind.collation.is_none() && is_text(&kind.sql_type) {
+            kind.collation = Some(self.facts.collation);
+        }
     }
 
     fn value_of(&self, expr: &'a ast::Expr, level: &Level<'a>) -> SqlResult<Expr> {
@@ -185,7 +194,7 @@ impl<'a> Binder<'a> {
         level: &Level<'a>,
     ) -> SqlResult<Expr> {
         let of = self.value(of, level)?;
-        let mut kind = kind_of(data_type, None)?;
+        let mut kind = cast_kind(data_type)?;
         if kind.collation.is_none() && is_text(&kind.sql_type) {
             kind.collation = of.kind.collation;
             kind.explicit_collation = of.kind.explicit_collation && of.kind.collation.is_some();

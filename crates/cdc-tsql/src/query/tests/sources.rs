@@ -172,6 +172,7 @@ fn queries_inside_expressions_see_the_rows_around_them() {
              o.customer = c.id AND o.amount > 2)",
             &["20"],
         ),
+        ("SELECT 1 WHERE EXISTS (SELECT 1 / 0 FROM orders)", &["1"]),
         (
             "SELECT id FROM customers WHERE NOT EXISTS (SELECT * FROM orders WHERE id > 99)",
             &["10", "20", "30"],

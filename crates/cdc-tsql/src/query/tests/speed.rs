@@ -72,6 +72,7 @@ fn change_rows_are_read_at_a_million_a_second() {
                 "SELECT {columns}, m.tran_end_time FROM {joined} WHERE {bounds} ORDER BY {order}"
             ),
         ),
+        ("sorted", format!("SELECT {columns} FROM cdc.t_CT c WHERE {bounds} ORDER BY c.id DESC")),
         (
             "at the server",
             format!(
@@ -83,7 +84,6 @@ fn change_rows_are_read_at_a_million_a_second() {
                  c.__$operation"
             ),
         ),
-        ("sorted", format!("SELECT {columns} FROM cdc.t_CT c WHERE {bounds} ORDER BY c.id DESC")),
         ("counted", "SELECT COUNT(*), MAX(id) FROM cdc.t_CT".to_owned()),
         ("grouped", "SELECT __$start_lsn, COUNT(*) FROM cdc.t_CT GROUP BY __$start_lsn".to_owned()),
     ] {
