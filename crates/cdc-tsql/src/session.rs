@@ -21,7 +21,6 @@ mod runner;
 mod scope;
 mod script;
 mod server;
-mod stopgap;
 mod target;
 mod temporary;
 mod transactions;

@@ -296,11 +296,13 @@ impl Runner<'_> {
         let table = || place.table.clone();
         for column in &body.columns {
             let definition = self.column_definition(column, &place.columns, &place.table, frame)?;
-            let leaves_null = definition.nullable
-                && definition.default.is_some()
-                && !column.with_values
-                && definition.computed.is_none();
-            let fill = leaves_null.then_some(cdc_fake::Value::Null);
+            // Rows that are there read the default only where NULL may not stand, or on request.
+            let fill = match &definition.default {
+                Some(default) if column.with_values || !definition.nullable => {
+                    Some((default.rule)(self.core.server.clock().time())?)
+                }
+                _ => None,
+            };
             changes.push(SchemaChange::AddColumn { table: table(), column: definition, fill });
         }
         for constraint in &body.constraints {

@@ -62,8 +62,10 @@ impl Runner<'_> {
             }
             Right::CreateUser { name, login, schema } => {
                 self.require_owner("CREATE USER")?;
-                if let Some(login) = login {
-                    if server.login(login).is_none() {
+                if let Some(login) = login
+                    && server.login(login).is_none()
+                {
+                    {
                         return Err(SqlError::new(
                             15_007,
                             format!(

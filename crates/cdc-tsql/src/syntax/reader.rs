@@ -326,10 +326,9 @@ impl Reader {
         {
             self.at += 2;
         }
-        if let Some(bare) = self.peek().and_then(super::tokens::bare_type) {
-            if let Some(token) = self.tokens.get_mut(self.at) {
-                token.token = bare;
-            }
+        let bare = self.peek().and_then(super::tokens::bare_type);
+        if let (Some(bare), Some(token)) = (bare, self.tokens.get_mut(self.at)) {
+            token.token = bare;
         }
         self.parsed(Parser::parse_data_type)
     }

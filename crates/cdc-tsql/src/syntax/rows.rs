@@ -277,10 +277,11 @@ impl Reader {
             match &token.token {
                 Token::LParen => depth += 1,
                 Token::RParen => depth = depth.saturating_sub(1),
-                token if depth == 0 => {
-                    if extent::word(token).is_some_and(|word| words.contains(&&*word)) {
-                        return self.at + at;
-                    }
+                token
+                    if depth == 0
+                        && extent::word(token).is_some_and(|word| words.contains(&&*word)) =>
+                {
+                    return self.at + at;
                 }
                 _ => {}
             }

@@ -110,8 +110,10 @@ pub(super) fn bare_type(token: &Token) -> Option<Token> {
 /// `$action` and `$identity` are names; the tokenizer gives a placeholder.
 fn dollar_actions(tokens: &mut [TokenWithSpan]) {
     for token in tokens {
-        if let Token::Placeholder(text) = &token.token {
-            if text.eq_ignore_ascii_case("$action") {
+        if let Token::Placeholder(text) = &token.token
+            && text.eq_ignore_ascii_case("$action")
+        {
+            {
                 token.token = Token::Word(Word {
                     value: "$action".into(),
                     quote_style: Some('['),
