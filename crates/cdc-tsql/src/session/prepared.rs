@@ -65,10 +65,7 @@ impl Runner<'_> {
         };
         let statements = syntax::parse(text, &settings).map_err(raised)?;
         let parameters = syntax::parse_parameters(parameters, &settings).map_err(raised)?;
-        Ok(PreparedText {
-            parameters: parameters.into(),
-            statements: statements.into(),
-        })
+        Ok(PreparedText { parameters: parameters.into(), statements: statements.into() })
     }
 
     /// Runs a prepared text with arguments. Gives what its output parameters are afterwards, by

@@ -65,15 +65,11 @@ impl Runner<'_> {
                 if let Some(login) = login
                     && server.login(login).is_none()
                 {
-                    {
-                        return Err(SqlError::new(
-                            15_007,
-                            format!(
-                                "'{login}' is not a valid login or you do not have permission."
-                            ),
-                        )
-                        .into());
-                    }
+                    return Err(SqlError::new(
+                        15_007,
+                        format!("'{login}' is not a valid login or you do not have permission."),
+                    )
+                    .into());
                 }
                 database.create_user(name, login.as_deref(), schema.as_deref())?;
             }

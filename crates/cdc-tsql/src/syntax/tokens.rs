@@ -113,13 +113,11 @@ fn dollar_actions(tokens: &mut [TokenWithSpan]) {
         if let Token::Placeholder(text) = &token.token
             && text.eq_ignore_ascii_case("$action")
         {
-            {
-                token.token = Token::Word(Word {
-                    value: "$action".into(),
-                    quote_style: Some('['),
-                    keyword: Keyword::NoKeyword,
-                });
-            }
+            token.token = Token::Word(Word {
+                value: "$action".into(),
+                quote_style: Some('['),
+                keyword: Keyword::NoKeyword,
+            });
         }
     }
 }
