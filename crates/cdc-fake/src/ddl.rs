@@ -11,6 +11,7 @@ use crate::{
     table::Table,
 };
 
+mod alteration;
 mod change;
 
 pub use change::SchemaChange;

@@ -5,7 +5,7 @@ use cdc_fake::Value;
 
 use crate::{kind::Kind, relation::RelationColumn, talk::ResultColumn};
 
-/// The columns of a list such as `name sysname, column_id int, scale tinyint?`: a name, a type,
+/// The columns of a list such as `name sysname; column_id int; scale tinyint?`: a name, a type,
 /// and `?` when it may be NULL.
 pub(crate) fn columns(list: &str) -> Vec<RelationColumn> {
     list.split(';').filter_map(column).collect()

@@ -14,6 +14,9 @@ const WEEKS: i64 = 104;
 /// The Windows name of an IANA zone: of the zone itself where the table has it, else of one that
 /// shows the same clock around `utc_seconds`; `UTC` when there is none.
 pub(super) fn windows_name(zone: Tz, utc_seconds: i64) -> &'static str {
+    if matches!(zone, Tz::UTC | Tz::Etc__UTC | Tz::Etc__UCT | Tz::UCT | Tz::Zulu | Tz::Etc__Zulu) {
+        return "UTC";
+    }
     let names = || {
         TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(','))
     };

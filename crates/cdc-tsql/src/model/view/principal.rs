@@ -127,7 +127,8 @@ fn database_principals(names: &Names<'_>) -> SqlResult<Vec<Row>> {
     Ok(seen(names).iter().map(row).collect())
 }
 
-fn id_of(database: &FakeDatabase, name: &str) -> i32 {
+/// The id of a user or a role.
+pub(super) fn id_of(database: &FakeDatabase, name: &str) -> i32 {
     let principals = database.principals();
     let found = principals.iter().find(|principal| principal.name.eq_ignore_ascii_case(name));
     found.map_or(0, |principal| principal.id)

@@ -7,7 +7,7 @@ use crate::{
         Names,
         object::{Object, ObjectKind, schema_id},
         shape::row,
-        view::View,
+        view::{View, principal::id_of},
     },
     relation::Row,
 };
@@ -228,7 +228,9 @@ fn schemas(names: &Names<'_>) -> SqlResult<Vec<Row>> {
     Ok(schemas
         .iter()
         .map(|(name, id)| {
-            let owner = if *id >= 16_384 || *id < 5 { *id } else { 1 };
+            let fixed = if *id >= 16_384 || *id < 5 { *id } else { 1 };
+            let owner = names.database.schema_owner(name);
+            let owner = owner.map_or(fixed, |owner| id_of(names.database, &owner));
             row![name, *id, owner]
         })
         .collect())
