@@ -4,12 +4,13 @@
 //! the place of the runtime's only task would wait for them for ever. Here the parts go one after
 //! the other from the thread that writes.
 //!
-//! Row groups are small, so that a look-up of marks or columns skips those that name data files
-//! alone, however many there are.
+//! What names no data file stands in row groups of its own at the end, so that a look-up of marks or
+//! columns skips the others, however many files there are.
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
 use bytes::Bytes;
 use delta_kernel::{
     CancellationTokenRef, DeltaResult, DeltaResultIteratorStatic, Engine, EngineData,
@@ -17,7 +18,6 @@ use delta_kernel::{
     ParquetHandler, PredicateRef, StorageHandler, engine::arrow_data::ArrowEngineData,
     schema::SchemaRef,
 };
-use delta_kernel_engine::executor::TaskExecutor;
 use futures_util::{FutureExt, future::BoxFuture};
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
 use parquet::{
@@ -26,15 +26,18 @@ use parquet::{
     file::properties::WriterProperties,
 };
 
-use crate::kernel::ThisThread;
+use crate::kernel::wait;
 
 /// Bytes of a part: more than the 5 MiB that S3 asks for, and as few as the memory of two parts is
 /// no matter.
 const PART_BYTES: usize = 8 << 20;
 
-/// Rows of a row group: a footer of some kilobytes for each, and a few thousand files that are read
-/// with a mark beside them.
-const ROW_GROUP_ROWS: usize = 4_096;
+/// Rows of a row group: some 16 MiB, which is what the writer holds; each has some kilobytes in the
+/// footer.
+const ROW_GROUP_ROWS: usize = 16_384;
+
+/// The columns of actions that name data files.
+const FILE_ACTIONS: [&str; 2] = ["add", "remove"];
 
 /// The kernel's engine, whose checkpoints are written here.
 pub(crate) struct CheckpointEngine<E> {
@@ -97,7 +100,7 @@ impl ParquetHandler for Parquet {
         location: url::Url,
         mut data: DeltaResultIteratorStatic<Box<dyn EngineData>>,
     ) -> DeltaResult<()> {
-        let Some(mut batch) = next(&mut data)? else {
+        let Some(first) = next(&mut data)? else {
             return Err(delta_kernel::Error::generic("a file without rows cannot be written"));
         };
         let at = Path::from_url_path(location.path())?;
@@ -107,31 +110,13 @@ impl ParquetHandler for Parquet {
         // As the kernel writes it: for readers that know no Arrow.
         let options =
             ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
-        let mut writer = AsyncArrowWriter::try_new_with_options(upload, batch.schema(), options)?;
-        loop {
-            // Outside of the future: a batch may be read from the store while it is made.
-            let written = ThisThread.block_on(async move {
-                let done = writer.write(&batch).await;
-                (writer, done)
-            });
-            let (back, done) = written;
-            writer = back;
-            if let Err(error) = done {
-                return Err(ended(writer, error));
+        let mut writer = AsyncArrowWriter::try_new_with_options(upload, first.schema(), options)?;
+        match write_all(&mut writer, first, &mut data) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                give_up(writer);
+                Err(error)
             }
-            batch = match next(&mut data) {
-                Ok(Some(batch)) => batch,
-                Ok(None) => break,
-                Err(error) => return Err(ended(writer, error)),
-            };
-        }
-        let (writer, done) = ThisThread.block_on(async move {
-            let done = writer.finish().await;
-            (writer, done)
-        });
-        match done {
-            Ok(_) => Ok(()),
-            Err(error) => Err(ended(writer, error)),
         }
     }
 
@@ -159,19 +144,47 @@ fn next(
     Ok(Some(batch.record_batch().clone()))
 }
 
-/// Gives up an upload, and passes on why.
-fn ended(
-    writer: AsyncArrowWriter<Upload>,
-    error: impl Into<delta_kernel::Error>,
-) -> delta_kernel::Error {
-    let parts = writer.into_inner().parts;
-    if let Some(mut parts) = parts {
-        let given_up = ThisThread.block_on(async move { parts.abort().await });
-        if let Err(error) = given_up {
-            tracing::debug!(%error, "an upload was not ended; no log names its file");
-        }
+/// Writes every row: those that name data files, then all others. A checkpoint is a set.
+fn write_all(
+    writer: &mut AsyncArrowWriter<Upload>,
+    first: RecordBatch,
+    data: &mut DeltaResultIteratorStatic<Box<dyn EngineData>>,
+) -> DeltaResult<()> {
+    let mut batch = Some(first);
+    // A few actions of the table, and an entry for each of its names.
+    let mut others = Vec::new();
+    while let Some(rows) = batch {
+        let (files, rest) = parted(&rows)?;
+        others.push(rest);
+        // Outside of the future: a batch may be read from the store while it is made.
+        wait(writer.write(&files))?;
+        batch = next(data)?;
     }
-    error.into()
+    wait(writer.flush())?;
+    for rest in &others {
+        wait(writer.write(rest))?;
+    }
+    wait(writer.finish())?;
+    Ok(())
+}
+
+/// The rows of a batch that name data files, and all others.
+fn parted(rows: &RecordBatch) -> DeltaResult<(RecordBatch, RecordBatch)> {
+    let columns: Vec<_> =
+        FILE_ACTIONS.iter().filter_map(|name| rows.column_by_name(name)).collect();
+    let is_file = |row: usize| columns.iter().any(|column| column.is_valid(row));
+    let files: BooleanArray = (0..rows.num_rows()).map(|row| Some(is_file(row))).collect();
+    let rest: BooleanArray = (0..rows.num_rows()).map(|row| Some(!is_file(row))).collect();
+    Ok((filter_record_batch(rows, &files)?, filter_record_batch(rows, &rest)?))
+}
+
+/// Gives up an upload. What a store keeps of it expires by the store's own rules.
+fn give_up(writer: AsyncArrowWriter<Upload>) {
+    if let Some(mut parts) = writer.into_inner().parts
+        && let Err(error) = wait(parts.abort())
+    {
+        tracing::debug!(%error, "an upload was not ended; no log names its file");
+    }
 }
 
 /// A file on its way: in one piece, or in parts when it is larger than one.
@@ -231,6 +244,7 @@ mod tests {
     use std::{sync::mpsc, thread, time::Duration};
 
     use arrow_array::{Int64Array, StringArray};
+    use arrow_select::concat::concat_batches;
     use delta_kernel_engine::DefaultEngineBuilder;
     use object_store::memory::InMemory;
 
@@ -239,10 +253,11 @@ mod tests {
     const ROWS: i64 = 60_000;
     const BATCH: i64 = 1_000;
 
-    /// Text that does not compress, 200 bytes a row.
+    /// A checkpoint's actions: every thousandth row is a mark, the others name files by a text that
+    /// does not compress.
     fn batch(first: i64) -> RecordBatch {
         let text = |row: i64| {
-            let mut state = row as u64;
+            let mut state = row.cast_unsigned();
             let digits = (0..12).map(|_| {
                 state = state.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1);
                 format!("{state:016x}")
@@ -250,16 +265,19 @@ mod tests {
             digits.collect::<String>()
         };
         let rows = first..first + BATCH;
-        RecordBatch::try_from_iter([
-            ("id", Arc::new(Int64Array::from_iter_values(rows.clone())) as arrow_array::ArrayRef),
-            ("text", Arc::new(StringArray::from_iter_values(rows.map(text)))),
+        let is_mark = |row: &i64| row % 1_000 == 7;
+        let marks = rows.clone().map(|row| is_mark(&row).then_some(row));
+        let files = rows.map(|row| (!is_mark(&row)).then(|| text(row)));
+        RecordBatch::try_from_iter_with_nullable([
+            ("add", Arc::new(files.collect::<StringArray>()) as arrow_array::ArrayRef, true),
+            ("txn", Arc::new(marks.collect::<Int64Array>()), true),
         ])
         .expect("fits")
     }
 
     /// Writes a file larger than a part on the only task of a runtime, and gives the store.
     fn write() -> Arc<InMemory> {
-        let (done, waits) = mpsc::channel();
+        let (done, waits) = mpsc::sync_channel(1);
         // On a thread of its own, so that a wait without end fails the test.
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -267,7 +285,7 @@ mod tests {
             let own: Arc<dyn ObjectStore> = Arc::clone(&store) as _;
             runtime.block_on(async {
                 let engine = DefaultEngineBuilder::new(Arc::clone(&own))
-                    .with_task_executor(Arc::new(ThisThread))
+                    .with_task_executor(Arc::new(crate::kernel::ThisThread))
                     .build();
                 let engine = CheckpointEngine::new(engine, own);
                 let data = (0..ROWS / BATCH).map(|number| {
@@ -291,14 +309,26 @@ mod tests {
         let bytes = store.get(&path).await.expect("there").bytes().await.expect("there");
         assert!(bytes.len() > PART_BYTES, "{} bytes prove nothing", bytes.len());
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).expect("a file");
-        let groups = reader.metadata().num_row_groups();
-        assert_eq!(groups, usize::try_from(ROWS).expect("small").div_ceil(ROW_GROUP_ROWS));
-        let mut first = 0;
-        let size = usize::try_from(BATCH).expect("small");
-        for read in reader.with_batch_size(size).build().expect("readable") {
-            assert_eq!(read.expect("readable"), batch(first));
-            first += BATCH;
+        let marks = usize::try_from(ROWS / 1_000).expect("small");
+        let files = usize::try_from(ROWS).expect("small") - marks;
+        let metadata = Arc::clone(reader.metadata());
+        let groups = metadata.row_groups();
+        assert_eq!(groups.len(), files.div_ceil(ROW_GROUP_ROWS) + 1);
+        for (number, group) in groups.iter().enumerate() {
+            // What a reader of marks skips a group by.
+            let statistics = group.column(1).statistics().expect("some");
+            let rows = u64::try_from(group.num_rows()).expect("positive");
+            let is_last = number + 1 == groups.len();
+            assert_eq!(statistics.null_count_opt() == Some(rows), !is_last);
         }
-        assert_eq!(first, ROWS);
+        let all: Vec<_> =
+            reader.build().expect("readable").map(|read| read.expect("rows")).collect();
+        let read = concat_batches(&all[0].schema(), &all).expect("one schema");
+        let whole: Vec<_> = (0..ROWS / BATCH).map(|number| batch(number * BATCH)).collect();
+        let whole = concat_batches(&whole[0].schema(), &whole).expect("one schema");
+        let (named, rest) = parted(&whole).expect("parted");
+        assert_eq!((named.num_rows(), rest.num_rows()), (files, marks));
+        assert_eq!(read.slice(0, files).columns(), named.columns());
+        assert_eq!(read.slice(files, marks).columns(), rest.columns());
     }
 }

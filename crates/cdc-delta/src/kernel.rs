@@ -80,6 +80,20 @@ impl Wake for Unpark {
     }
 }
 
+/// Drives a future on this thread.
+pub(crate) fn wait<T>(task: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    // A task that used up its turn would wait for its scheduler, which waits for this thread.
+    let mut task = pin!(tokio::task::unconstrained(task));
+    loop {
+        if let Poll::Ready(output) = task.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::park();
+    }
+}
+
 impl TaskExecutor for ThisThread {
     type Guard<'a> = ();
 
@@ -88,16 +102,7 @@ impl TaskExecutor for ThisThread {
         T: Future + Send + 'static,
         T::Output: Send + 'static,
     {
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut context = Context::from_waker(&waker);
-        // A task that used up its turn would wait for its scheduler, which waits for this thread.
-        let mut task = pin!(tokio::task::unconstrained(task));
-        loop {
-            if let Poll::Ready(output) = task.as_mut().poll(&mut context) {
-                return output;
-            }
-            std::thread::park();
-        }
+        wait(task)
     }
 
     fn spawn<F>(&self, task: F)

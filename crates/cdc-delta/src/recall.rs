@@ -27,7 +27,7 @@ const HELD_BYTES_MAX: u64 = 16 << 20;
 
 /// Bytes of a checkpoint that is read whole: what an object store sends in the time of a request
 /// or two. Of a larger one only the columns are read that are asked for.
-const WHOLE_BYTES_MAX: u64 = 1 << 20;
+const WHOLE_BYTES_MAX: u64 = 256 << 10;
 
 /// The store.
 #[derive(Debug)]

@@ -120,7 +120,7 @@ async fn an_append_that_is_given_up_leaves_nothing_to_others() {
 #[test]
 fn appends_that_fail_hold_up_nobody_however_many_they_are() {
     // On a thread of its own, so that an endless turn fails the test.
-    let (done, waits) = std::sync::mpsc::channel();
+    let (done, waits) = std::sync::mpsc::sync_channel(1);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {

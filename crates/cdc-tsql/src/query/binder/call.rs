@@ -374,9 +374,8 @@ impl<'a> Binder<'a> {
         let made = scalar::aggregate(name, &kinds, distinct)
             .ok_or_else(|| unsupported(format!("the aggregate {name}")))??;
         let mut kind = made.kind();
-        if !is_count {
-            kind.nullable = true;
-        }
+        // A count of no rows is 0, anything else of no rows is NULL.
+        kind.nullable = !is_count;
         Ok(AggregatePlan { name: name.to_owned(), arguments, distinct, order, kind })
     }
 

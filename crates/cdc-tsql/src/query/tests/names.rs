@@ -161,6 +161,13 @@ fn a_select_that_sets_variables_reads_them_anew_for_each_row() {
         })
         .unwrap();
     assert_eq!(toy.variable("@sum").unwrap().value, Value::Int(10));
+    toy.set("@sum", SqlType::Int, 0);
+    let prepared = toy.prepared("SELECT @sum = @sum + 1 FROM orders WHERE @sum < 2").unwrap();
+    let given = prepared.run(&context, &mut |row| {
+        toy.set("@sum", SqlType::Int, row[0].clone());
+        Ok(ControlFlow::Continue(()))
+    });
+    assert_eq!(given, Ok(2), "the condition sees what the rows before have set");
     assert_eq!(toy.error("SELECT @sum = 1, id FROM orders"), 141);
     assert_eq!(toy.prepared("SELECT id AS [@sum] FROM orders").unwrap().assigned(), None);
 }
