@@ -1,3 +1,5 @@
+//! Functions, call by call.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -236,6 +238,9 @@ fn numbers_keep_their_type_as_the_documentation_says() {
         ("ROUND(748, -2)", Ok("700")),
         ("ROUND(-2.5, 0)", Ok("-3.0")),
         ("ROUND(float:2.345, 2)", Ok("2.35")),
+        ("ROUND(float:0, -400)", Ok("0")),
+        ("ROUND(float:1.7e308, -400)", Ok("0")),
+        ("ROUND(float:1.7e308, 400)", Ok("1.7e+308")),
         ("POWER(2, 10)", Ok("1024")),
         ("POWER(2, 31)", Err(8115)),
         ("POWER(2, 0.5)", Ok("1")),
