@@ -6,8 +6,9 @@ use cdc_tsql::{
 };
 
 use crate::{
+    cell::{Misfit, utf16},
     charset,
-    column::{ColumnFormat, Dialect, utf16},
+    column::{ColumnFormat, Dialect},
     fault::Read,
     login::Version,
 };
@@ -191,7 +192,7 @@ pub(crate) fn return_value(
     typed: &Typed,
     dialect: Dialect,
     out: &mut Vec<u8>,
-) -> Read<Result<(), crate::column::Misfit>> {
+) -> Read<Result<(), Misfit>> {
     let mut kind = typed.kind.clone();
     kind.nullable = true;
     let format = ColumnFormat::of(&kind, dialect)?;
