@@ -141,6 +141,15 @@ impl FakeDatabase {
         self.state().log.pending.len()
     }
 
+    /// The LSN of the newest record of the log, whether capture has read it or not. No server tells
+    /// it; tests compare with it.
+    #[must_use]
+    pub fn newest_record(&self) -> Option<Lsn> {
+        let state = self.state();
+        let pending = state.log.pending.back().map(|record| record.lsn);
+        pending.max(state.high())
+    }
+
     /// Writes an idle entry now, as a scan does that found nothing for some time. Returns its
     /// LSN, or nothing when capture has not read the whole log.
     pub fn write_idle_entry(&self) -> Option<Lsn> {

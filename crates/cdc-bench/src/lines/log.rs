@@ -1,8 +1,10 @@
 //! Attach, mark look-up and commit while a table's log grows, and their requests to the store.
 //!
-//! Each age of the log is measured over a whole checkpoint interval, so that each sees every length
-//! of the tail. Each turn is a new sink, as another process would open it. Times are taken on the
-//! sink's own local store, requests counted on one that counts.
+//! Checkpoints are written every ten commits here, so that the youngest log has one too: every age
+//! then reads a checkpoint and a tail. Each age is measured over whole checkpoint intervals, so that
+//! each sees every length of the tail. Every commit has a row, so that the newest checkpoint names
+//! a file for each, in the table and in facts. Each turn is a new sink, as another process would
+//! open it. Times are taken on the sink's own local store, requests counted on one that counts.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +12,7 @@ use std::{
 };
 
 use cdc_core::{Stamp, TableSpec, port::Sink};
-use cdc_delta::{DeltaConfig, DeltaSink, KernelCalls};
+use cdc_delta::{DeltaConfig, DeltaSink};
 use cdc_fake::SeededEntropy;
 use object_store::local::LocalFileSystem;
 use url::Url;
@@ -20,16 +22,19 @@ use crate::{
     changes::{LogShape, batches},
     columns::spec,
     counting::{CountingStore, Requests},
-    feeder::{Feeder, sink},
+    feeder::Feeder,
     figure::{median, millis},
     machine::{RealClock, Watch, one_thread},
 };
 
 const SHAPE: LogShape = LogShape { rows_a_commit: 10 };
 
+/// Commits between two checkpoints.
+const INTERVAL: u64 = 10;
+
 pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<()> {
     let ages: &[u64] = scale.pick(&[10, 100, 1_000, 10_000], &[10, 20]);
-    let turns = scale.pick(50, 3);
+    let turns = scale.pick(30, 3);
     let dir = tempfile::tempdir()?;
     let mut bench = Bench::new(dir.path())?;
     let runtime = one_thread()?;
@@ -160,7 +165,10 @@ impl Bench {
 
     fn open(&mut self) -> Outcome<DeltaSink> {
         self.sinks += 1;
-        sink(&self.path, KernelCalls::Pool, self.sinks)
+        let mut config = DeltaConfig::new(self.path.to_string_lossy());
+        config.checkpoint_interval = INTERVAL;
+        let (clock, entropy) = (Arc::new(RealClock), Arc::new(SeededEntropy::new(self.sinks)));
+        Ok(DeltaSink::new(config, clock, entropy)?)
     }
 
     fn open_counting(&mut self) -> Outcome<(DeltaSink, CountingStore)> {
@@ -168,7 +176,7 @@ impl Bench {
         let root = Url::from_directory_path(&self.path).map_err(|()| "the directory has no URL")?;
         let store = CountingStore::new(Arc::new(LocalFileSystem::new()));
         let mut config = DeltaConfig::new(root.as_str());
-        config.kernel_calls = KernelCalls::Pool;
+        config.checkpoint_interval = INTERVAL;
         let (clock, entropy) = (Arc::new(RealClock), Arc::new(SeededEntropy::new(self.sinks)));
         let over = Arc::new(store.clone());
         Ok((DeltaSink::with_store(config, root, over, clock, entropy)?, store))
@@ -179,14 +187,17 @@ impl Bench {
         SHAPE.stamp(self.commits)
     }
 
-    /// Commits marks without rows until the log has about as many commits.
+    /// Commits a row each until the log has about as many commits.
     async fn grow(&mut self, commits: u64) -> Outcome<()> {
         let sink = self.open()?;
         let mut feeder = Feeder::attach(&sink, &self.spec).await?;
+        let row = self.rows.slice(0, 1);
         while feeder.sequence() < commits {
+            feeder.stage(&row).await?;
             feeder.commit(self.end()).await?;
         }
-        Ok(())
+        // So that control has a row to read.
+        feeder.publish().await
     }
 
     async fn stage(&mut self, turns: usize) -> Outcome<Stage> {
