@@ -25,6 +25,10 @@ pub struct EnableOptions {
     pub index: Option<Vec<String>>,
     /// The gating role.
     pub role: Option<String>,
+    /// The name of the unique index, for the catalogue.
+    pub index_name: Option<String>,
+    /// True to support net changes.
+    pub net_changes: bool,
 }
 
 impl EnableOptions {
@@ -148,6 +152,12 @@ pub(crate) struct Instance {
     pub(crate) columns: Vec<Column>,
     pub(crate) key: Vec<String>,
     pub(crate) role: Option<String>,
+    pub(crate) index_name: Option<String>,
+    pub(crate) net_changes: bool,
+    pub(crate) created: ServerTime,
+    /// The numbers behind the object ids of the change table, of its function for all changes and
+    /// of the one for net changes.
+    pub(crate) objects: [u32; 3],
     pub(crate) entries: VecDeque<ChangeEntry>,
     pub(crate) ddl: Vec<DdlEntry>,
 }
