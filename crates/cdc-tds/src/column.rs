@@ -8,7 +8,7 @@ use crate::{
     cell::{
         self, Misfit, OTHER_TYPE, OUT_OF_RANGE, TOO_LONG, UNEXPECTED_NULL, chunked, long, utf16,
     },
-    charset::{self, Charset},
+    charset::Charset,
     fault::{Fault, Read},
     type_id as id,
 };
@@ -101,7 +101,7 @@ impl ColumnFormat {
             null: if fixed { NullForm::None } else { null },
             nullable: kind.nullable,
             kind: kind.clone(),
-            collation: charset::wire(&collation),
+            collation: collation.wire(),
         })
     }
 

@@ -36,7 +36,7 @@ pub fn requests(bytes: &[u8]) -> bool {
 const UNICODE: Collation = Collation {
     name: "Latin1_General_100_CI_AS_SC_UTF8",
     lcid: 0x0409,
-    flags: 0xD0,
+    flags: 0x4D,
     sort_id: 0,
     code_page: 65001,
     ignores_case: true,

@@ -7,7 +7,6 @@ use cdc_tsql::{
 
 use crate::{
     cell::{Misfit, utf16},
-    charset,
     column::{ColumnFormat, Dialect},
     fault::Read,
     login::Version,
@@ -138,7 +137,7 @@ pub(crate) fn changed(change: &Change, out: &mut Vec<u8>) {
     match change {
         Change::Database(new, old) => texts(change::DATABASE, new, old, out),
         Change::Language(new, old) => texts(change::LANGUAGE, new, old, out),
-        Change::Collation(new) => bytes(change::COLLATION, &charset::wire(new), &[], out),
+        Change::Collation(new) => bytes(change::COLLATION, &new.wire(), &[], out),
         Change::TransactionBegan(id) => bytes(change::BEGAN, &id.to_le_bytes(), &[], out),
         Change::TransactionCommitted(id) => {
             bytes(change::COMMITTED, &[], &id.to_le_bytes(), out);

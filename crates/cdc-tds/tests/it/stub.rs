@@ -26,7 +26,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 pub(crate) const LATIN: Collation = Collation {
     name: "SQL_Latin1_General_CP1_CI_AS",
     lcid: 0x409,
-    flags: 0xD0,
+    flags: 0x0D,
     sort_id: 52,
     code_page: 1252,
     ignores_case: true,
