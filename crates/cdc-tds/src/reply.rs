@@ -396,6 +396,3 @@ impl Replies for ReplyWriter {
         self.go_on()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -323,6 +323,3 @@ fn is_of_the_session(procedure: &Procedure) -> bool {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

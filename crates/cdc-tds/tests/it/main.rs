@@ -13,5 +13,6 @@ mod calls;
 mod client;
 mod encryption;
 mod limits;
+mod real;
 mod requests;
 mod stub;

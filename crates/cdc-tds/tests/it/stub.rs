@@ -26,7 +26,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 pub(crate) const LATIN: Collation = Collation {
     name: "SQL_Latin1_General_CP1_CI_AS",
     lcid: 0x409,
-    flags: 0xD0,
+    flags: 0x0D,
     sort_id: 52,
     code_page: 1252,
     ignores_case: true,
@@ -360,15 +360,20 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(settings: Settings) -> Self {
+        let stub = Arc::new(Stub::default());
+        let service = Arc::new(Front(Arc::clone(&stub)));
+        Self { stub, ..Self::start_with(settings, service).await }
+    }
+
+    /// A server with other sessions than the stub's.
+    pub(crate) async fn start_with(settings: Settings, service: Arc<dyn Service>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let stub = Arc::new(Stub::default());
-        let service: Arc<dyn Service> = Arc::new(Front(Arc::clone(&stub)));
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(cdc_tds::serve(listener, service, settings, async move {
             let _ = stopped.await;
         }));
-        Self { address, stub, stop: Some(stop), running: Some(running) }
+        Self { address, stub: Arc::default(), stop: Some(stop), running: Some(running) }
     }
 
     /// Stops the server and waits for its end.
