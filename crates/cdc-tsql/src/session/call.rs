@@ -340,9 +340,12 @@ impl Runner<'_> {
             places.push(place);
             if let Some(typed) = &one.value {
                 let kind = Kind::new(parameter.sql_type.clone(), true);
-                let value = self.scoped(frame, |scope, _| {
-                    scalar::assign(&typed.value, &typed.kind, &kind, &scope.facts())
-                })?;
+                let value = match &typed.value {
+                    Value::Null => Value::Null,
+                    value => self.scoped(frame, |scope, _| {
+                        scalar::assign(value, &typed.kind, &kind, &scope.facts())
+                    })?,
+                };
                 if let Some(argument) = arguments.get_mut(place) {
                     *argument = Some(Typed { kind, value });
                 }

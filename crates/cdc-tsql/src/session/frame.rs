@@ -75,7 +75,11 @@ impl Frame {
             Some(typed) => typed.kind.clone(),
             None => return Err(undeclared(name)),
         };
-        let value = scalar::assign(value, from, &kind, facts)?;
+        // NULL has no type of its own.
+        let value = match value {
+            Value::Null => Value::Null,
+            value => scalar::assign(value, from, &kind, facts)?,
+        };
         self.declare(name, Typed { kind, value });
         Ok(())
     }

@@ -27,6 +27,16 @@ fn inserted_rows_have_their_defaults_and_are_counted() {
 }
 
 #[test]
+fn null_goes_into_a_column_of_any_type() {
+    let mut rig = Rig::new();
+    rig.run("CREATE TABLE n (d datetime2(3) NULL, b varbinary(5) NULL, u uniqueidentifier NULL)");
+    rig.run("INSERT n VALUES (NULL, NULL, NULL), ('2024-01-01', 0x01, NULL)");
+    rig.run("INSERT n SELECT NULL, NULL, NULL");
+    rig.run("UPDATE n SET d = NULL DECLARE @d datetime2 = NULL SET @d = NULL");
+    assert_eq!(rig.ints("SELECT COUNT(*) FROM n WHERE d IS NULL"), [3]);
+}
+
+#[test]
 fn an_insert_that_does_not_fit_leaves_nothing() {
     let mut rig = rig();
     for (text, number) in [
