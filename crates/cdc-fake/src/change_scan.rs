@@ -110,7 +110,7 @@ impl ChangeTableRows {
             state.instances.get(&self.instance).ok_or_else(|| unknown_instance(&self.name))?;
         let cells: Vec<CapturedCell> = instance.columns.iter().map(Into::into).collect();
         let first = instance.index_behind(self.cursor.0, self.cursor.1);
-        for (taken, entry) in instance.entries.range(first..).enumerate() {
+        for (taken, entry) in instance.entries.range(first).enumerate() {
             if entry.commit > self.to {
                 break;
             }

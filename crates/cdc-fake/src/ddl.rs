@@ -77,7 +77,7 @@ impl FakeDatabase {
                 net_changes: options.net_changes,
                 created,
                 objects,
-                entries: std::collections::VecDeque::new(),
+                entries: crate::change_entries::ChangeEntries::default(),
                 ddl: Vec::new(),
             },
         );
@@ -127,7 +127,7 @@ impl FakeDatabase {
             start: found.start,
             low: found.low,
             columns: found.columns.clone(),
-            rows: found.entries.iter().map(|entry| entry.rows()).sum(),
+            rows: found.entries.rows(),
         })
     }
 }

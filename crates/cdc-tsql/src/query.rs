@@ -43,6 +43,7 @@ mod plan;
 mod refusal;
 mod run;
 mod sources;
+mod table_values;
 #[cfg(test)]
 mod tests;
 mod truth;

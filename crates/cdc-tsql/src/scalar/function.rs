@@ -136,9 +136,9 @@ impl<'a> Call<'a> {
         assign(&typed.value, &typed.kind, &Kind::new(to, true), self.facts)
     }
 
-    /// An argument as an integer; none for NULL.
+    /// An argument as an `int`; none for NULL.
     fn int(&self, place: usize) -> SqlResult<Option<i64>> {
-        match self.converted(place, SqlType::BigInt)? {
+        match self.converted(place, SqlType::Int)? {
             Value::Int(number) => Ok(Some(number)),
             _ => Ok(None),
         }

@@ -114,6 +114,7 @@ fn functions_of_values_and_of_the_server_are_called_by_name() {
         ("TRIM('x' FROM 'xax')", "a"),
         ("DATEADD(ms, 5, CAST('2026-03-04' AS datetime2(3)))", "DateTime2(17725824000050000)"),
         ("CONCAT('a', NULL, 1)", "a1"),
+        ("{fn UCASE('a')}", "A"),
         ("sys.fn_varbintohexstr(0x0A)", "0x0a"),
         ("CASE WHEN 'B' COLLATE Latin1_General_BIN = 'b' THEN 1 ELSE 0 END", "0"),
         ("CASE WHEN 'B' = 'b' THEN 1 ELSE 0 END", "1"),
