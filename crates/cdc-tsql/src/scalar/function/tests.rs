@@ -396,6 +396,7 @@ fn offsets_and_zones_move_moments() {
         ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, '+15:00')", Err(9812)),
         ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, 'x')", Err(9812)),
         ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, -32768)", Err(9812)),
+        ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, '+05:-5')", Err(9812)),
         ("TODATETIMEOFFSET(dt20:2024-01-01 00:00, '+02:00')", Ok("2024-01-01 00:00:00 +02:00")),
         ("TODATETIMEOFFSET(datetime:2024-01-01, -120)", Ok("2024-01-01 00:00:00.000 -02:00")),
         ("TODATETIMEOFFSET(null, 60)", Err(8116)),
