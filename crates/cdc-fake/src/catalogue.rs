@@ -243,7 +243,7 @@ impl DatabaseState {
             index_name: instance.index_name.clone(),
             net_changes: instance.net_changes,
             created: instance.created,
-            rows: count(instance.entries.iter().map(|entry| entry.rows()).sum()),
+            rows: count(instance.entries.rows()),
             ddl: instance.ddl.clone(),
             lost_columns: instance.columns.iter().any(lost),
         }

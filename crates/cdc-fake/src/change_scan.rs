@@ -110,15 +110,13 @@ impl ChangeTableRows {
             state.instances.get(&self.instance).ok_or_else(|| unknown_instance(&self.name))?;
         let cells: Vec<CapturedCell> = instance.columns.iter().map(Into::into).collect();
         let first = instance.index_behind(self.cursor.0, self.cursor.1);
-        let mut taken = 0;
-        for entry in instance.entries.range(first..) {
+        for (taken, entry) in instance.entries.range(first).enumerate() {
             if entry.commit > self.to {
                 break;
             }
             if taken == CHUNK_OPERATIONS {
                 return Ok(());
             }
-            taken += 1;
             self.cursor = (entry.commit, entry.command);
             self.push(instance, entry, &cells);
         }

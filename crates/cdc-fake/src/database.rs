@@ -296,6 +296,21 @@ impl FakeDatabase {
         self.state().cdc = true;
     }
 
+    /// Turns capture off for the database, as `sys.sp_cdc_disable_db` does: instances, mapping and
+    /// jobs are gone.
+    pub fn disable_cdc(&self) {
+        let mut state = self.state();
+        state.cdc = false;
+        let gone: Vec<_> = state.instances.values().map(|other| other.name.clone()).collect();
+        for name in gone {
+            state.permissions.forget(&TableName::new("cdc", format!("{name}_CT")));
+        }
+        state.instances.clear();
+        state.log.pending.clear();
+        state.mapping = Mapping::default();
+        state.jobs = Jobs::default();
+    }
+
     /// Minutes that cleanup keeps changes.
     pub fn set_retention_minutes(&self, minutes: u32) {
         self.state().retention_minutes = minutes;

@@ -11,6 +11,7 @@ use crate::{
     table::Table,
 };
 
+mod alteration;
 mod change;
 
 pub use change::SchemaChange;
@@ -76,7 +77,7 @@ impl FakeDatabase {
                 net_changes: options.net_changes,
                 created,
                 objects,
-                entries: std::collections::VecDeque::new(),
+                entries: crate::change_entries::ChangeEntries::default(),
                 ddl: Vec::new(),
             },
         );
@@ -126,7 +127,7 @@ impl FakeDatabase {
             start: found.start,
             low: found.low,
             columns: found.columns.clone(),
-            rows: found.entries.iter().map(|entry| entry.rows()).sum(),
+            rows: found.entries.rows(),
         })
     }
 }

@@ -40,6 +40,7 @@
 pub mod archive;
 pub mod capture;
 pub mod catalogue;
+mod change_entries;
 pub mod change_scan;
 pub mod change_table;
 pub mod cleanup;

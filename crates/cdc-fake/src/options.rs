@@ -99,6 +99,12 @@ impl FakeDatabase {
         fixed.chain(cdc).chain(created).collect()
     }
 
+    /// Who owns a schema that a statement created.
+    #[must_use]
+    pub fn schema_owner(&self, name: &str) -> Option<String> {
+        self.look().schemas.get(name).map(|schema| schema.owner.clone())
+    }
+
     /// Creates a schema.
     ///
     /// # Errors

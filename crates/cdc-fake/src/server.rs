@@ -13,7 +13,7 @@ use cdc_core::ServerTime;
 
 use crate::{
     clock::VirtualClock,
-    database::FakeDatabase,
+    database::{Backup, FakeDatabase},
     key::Collation,
     permissions::Login,
     sessions::Sessions,
@@ -60,6 +60,8 @@ struct ServerState {
     databases: BTreeMap<String, FakeDatabase>,
     // By name in lower case.
     logins: BTreeMap<String, ServerLogin>,
+    // By name, as a shelf of tapes.
+    backups: BTreeMap<String, Backup>,
     next_database: i32,
     next_login: i32,
 }
@@ -270,6 +272,29 @@ impl FakeServer {
         self.state().databases.remove(found.name());
         self.touch();
         Ok(())
+    }
+
+    /// Creates `master`, `tempdb`, `model` and `msdb`.
+    pub fn create_system_databases(&self) {
+        for name in ["master", "tempdb", "model", "msdb"] {
+            let database = self.database_without_cdc(name);
+            let snapshots = name == "master" || name == "msdb";
+            database.set_options(|options| {
+                options.allow_snapshot_isolation = snapshots;
+                options.recovery = 3;
+            });
+        }
+    }
+
+    /// Keeps a backup under a name; one of the same name is replaced.
+    pub fn keep_backup(&self, name: &str, backup: Backup) {
+        self.state().backups.insert(name.into(), backup);
+    }
+
+    /// The backup of a name.
+    #[must_use]
+    pub fn kept_backup(&self, name: &str) -> Option<Backup> {
+        self.state().backups.get(name).cloned()
     }
 
     /// Creates a login.

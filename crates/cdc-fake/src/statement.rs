@@ -34,6 +34,9 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
 }
 
+/// Keys of a unique index, and the row that each names now; none for one that is gone.
+type KeyChanges = BTreeMap<SortKey, Option<SortKey>>;
+
 /// How an update that leaves keys alone is logged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -268,11 +271,7 @@ impl DatabaseState {
     }
 
     /// What steps do to the keys of unique indexes, by index id.
-    fn unique_changes(
-        &self,
-        table: TableId,
-        steps: &[Step],
-    ) -> SqlResult<Vec<(i32, BTreeMap<SortKey, Option<SortKey>>)>> {
+    fn unique_changes(&self, table: TableId, steps: &[Step]) -> SqlResult<Vec<(i32, KeyChanges)>> {
         let definition = self.table(table)?;
         let changes = |index: &Index| {
             let mut keys = BTreeMap::new();

@@ -7,10 +7,18 @@ use cdc_fake::{SqlResult, Value};
 
 use crate::{
     kind::Typed,
-    model::Names,
-    relation::ObjectName,
+    model::{Names, base_table::goes_on, shape::result_columns},
+    relation::{ObjectName, Row},
     talk::{Message, ResultColumn},
 };
+
+mod capture;
+mod control;
+mod jobs;
+mod listing;
+mod security;
+mod space;
+mod types;
 
 /// Where a procedure's results go. Every method says whether to go on.
 pub(crate) trait ProcedureOutput {
@@ -83,6 +91,95 @@ impl ProcedureInfo {
 }
 
 /// The procedure of a name; none when there is none. Its database part is the caller's to open.
-pub(crate) fn procedure(_name: &ObjectName) -> Option<&'static ProcedureInfo> {
-    None
+pub(crate) fn procedure(name: &ObjectName) -> Option<&'static ProcedureInfo> {
+    let schema = name.schema.as_deref().filter(|schema| !schema.is_empty());
+    all().find(|known| {
+        let there = match schema {
+            // Procedures of the server are found in every schema.
+            None | Some("dbo") => known.schema == "sys",
+            Some(schema) => known.schema.eq_ignore_ascii_case(schema),
+        };
+        there && known.name.eq_ignore_ascii_case(&name.name)
+    })
 }
+
+/// Every procedure.
+pub(super) fn all() -> impl Iterator<Item = &'static ProcedureInfo> {
+    [capture::PROCEDURES, jobs::PROCEDURES, listing::PROCEDURES, types::PROCEDURES]
+        .into_iter()
+        .chain([space::PROCEDURES, security::PROCEDURES, control::PROCEDURES])
+        .flatten()
+}
+
+/// A parameter that a call may leave out.
+const fn may(name: &'static str, sql_type: SqlType) -> Parameter {
+    Parameter { name, sql_type, required: false }
+}
+
+/// A parameter that a call must have.
+const fn must(name: &'static str, sql_type: SqlType) -> Parameter {
+    Parameter { name, sql_type, required: true }
+}
+
+/// The type of names.
+const NAME: SqlType = SqlType::NVarChar(cdc_core::Length::Limited(128));
+/// The type of names that patterns fit in.
+const PATTERN: SqlType = SqlType::NVarChar(cdc_core::Length::Limited(384));
+
+/// The arguments of a call, as the plain things they stand for.
+struct Arguments<'a>(&'a [Option<Typed>]);
+
+impl Arguments<'_> {
+    fn value(&self, at: usize) -> Option<&Value> {
+        let value = &self.0.get(at)?.as_ref()?.value;
+        (!value.is_null()).then_some(value)
+    }
+
+    /// The text of an argument; none for NULL and for one that was left out.
+    fn text(&self, at: usize) -> Option<String> {
+        match self.value(at)? {
+            Value::Text(text) => Some(text.trim_end().to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The number of an argument; none for NULL and for one that was left out.
+    fn integer(&self, at: usize) -> Option<i64> {
+        match self.value(at)? {
+            Value::Int(number) => Some(*number),
+            Value::Bit(bit) => Some(i64::from(*bit)),
+            _ => None,
+        }
+    }
+
+    fn flag(&self, at: usize) -> Option<bool> {
+        self.integer(at).map(|number| number != 0)
+    }
+}
+
+/// Gives a result: its columns, then its rows.
+fn give(
+    output: &mut dyn ProcedureOutput,
+    columns: &str,
+    rows: impl IntoIterator<Item = Row>,
+) -> SqlResult<i32> {
+    if goes_on(output.columns(&result_columns(columns))) {
+        for row in rows {
+            if !goes_on(output.row(&row)) {
+                break;
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Tells something that is no error.
+fn tell(output: &mut dyn ProcedureOutput, number: i32, procedure: &str, text: String) {
+    let message =
+        Message { number, state: 1, class: 0, text, procedure: procedure.into(), line: 1 };
+    // The client's leaving shows at the next row or at the end.
+    let _ = output.message(&message);
+}
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,8 @@ mod source;
 mod value;
 mod window;
 
+pub(super) use self::value::is_text;
+
 /// How deeply expressions and queries may nest: a session's stack is what ends first, and no
 /// client nests so.
 const MAX_NESTING: usize = 200;

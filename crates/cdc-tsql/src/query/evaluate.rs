@@ -231,15 +231,7 @@ impl<'a> Run<'a> {
                 Cow::Owned(self.context.catalogue.function(name, &arguments)?)
             }
             Node::Case { branches, otherwise } => {
-                for (condition, value) in branches {
-                    if self.truth(condition, frame)? == Some(true) {
-                        return self.value(value, frame);
-                    }
-                }
-                match otherwise {
-                    Some(value) => self.value(value, frame)?,
-                    None => Cow::Borrowed(&NULL),
-                }
+                self.case(branches, otherwise.as_deref(), frame)?
             }
             Node::Coalesce(values) => {
                 for value in values {
@@ -260,6 +252,21 @@ impl<'a> Run<'a> {
             }
             Node::Query(query) => self.only_value(query, frame)?,
         })
+    }
+
+    /// The value of the first branch whose condition holds.
+    fn case<'v>(
+        &'v self,
+        branches: &'v [(Condition, Expr)],
+        otherwise: Option<&'v Expr>,
+        frame: &'v Frame<'_>,
+    ) -> SqlResult<Cow<'v, Value>> {
+        for (condition, value) in branches {
+            if self.truth(condition, frame)? == Some(true) {
+                return self.value(value, frame);
+            }
+        }
+        otherwise.map_or(Ok(Cow::Borrowed(&NULL)), |value| self.value(value, frame))
     }
 
     /// Arguments with their kinds.

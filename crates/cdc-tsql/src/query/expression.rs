@@ -4,7 +4,7 @@ use cdc_fake::Value;
 
 use super::plan::Subquery;
 use crate::{
-    kind::{Collation, Kind},
+    kind::Kind,
     relation::ObjectName,
     scalar::{Operator, Unary},
 };
@@ -204,7 +204,6 @@ pub(super) struct Liking {
     pub pattern: Expr,
     pub escape: Option<Expr>,
     pub negated: bool,
-    pub collation: Collation,
 }
 
 /// A comparison with the rows of a query.
@@ -235,7 +234,9 @@ impl Expr {
     /// Calls `see` for every column that is read, with the query at hand as depth 0.
     pub(super) fn columns(&self, see: &mut dyn FnMut(Column)) {
         match &self.node {
-            Node::Constant(_) | Node::Null | Node::Variable(_) | Node::LiveVariable(_) => {}
+            Node::Constant(_) | Node::Null | Node::Variable(_) => {}
+            // It changes with every row, so it is as good as a column of one.
+            Node::LiveVariable(_) => see(Column { depth: 0, slot: usize::MAX, column: 0 }),
             Node::Column(column) => see(*column),
             Node::Once(_, of) | Node::Unary(_, of) => of.columns(see),
             Node::Operate(_, sides) => {

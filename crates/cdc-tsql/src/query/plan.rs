@@ -329,7 +329,7 @@ pub(super) enum WindowFunction {
         ignore_nulls: bool,
     },
     /// An aggregate over the frame.
-    Aggregate(AggregatePlan),
+    Aggregate(Box<AggregatePlan>),
 }
 
 /// The rows of a partition that a window function sees for a row.

@@ -155,9 +155,10 @@ impl Run<'_> {
         outer: Option<&Frame<'_>>,
         sink: &mut RowSink<'_>,
     ) -> Flow {
-        let as_is = values.iter().enumerate().all(|(place, value)| {
-            matches!(value.node, Node::Column(Column { depth: 0, slot: 0, column }) if column == place)
-                || matches!(value.node, Node::Null)
+        let as_is = values.iter().enumerate().all(|(place, value)| match value.node {
+            Node::Column(Column { depth: 0, slot: 0, column }) => column == place,
+            Node::Null => true,
+            _ => false,
         });
         if as_is {
             return self.plan(plan, outer, sink);

@@ -10,6 +10,7 @@ use super::{
     expression::{Expr, Test},
     plan::{Limitation, Plan, Scan, Source},
     run::FrameSink,
+    table_values::TableValues,
 };
 use crate::{
     kind::Kind,
@@ -182,6 +183,9 @@ impl Run<'_> {
         sink: &mut FrameSink<'_>,
     ) -> Flow {
         let arguments = self.typed(arguments, frame)?;
+        if let Some(function) = TableValues::named(name) {
+            return self.put_all(slot, function.rows(&arguments)?, frame, sink);
+        }
         let relation = self.context.catalogue.table_function(name, &arguments)?;
         for row in relation.scan(&crate::relation::Scan::default())? {
             self.look()?;

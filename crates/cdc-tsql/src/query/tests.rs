@@ -26,7 +26,9 @@ use sqlparser::{
 use super::*;
 use crate::{
     kind::{Collation, Kind},
-    relation::{Moment, ObjectName, Relation, RelationColumn, Row, Rows, Scan, Settings},
+    relation::{
+        Bound, Comparison, Moment, ObjectName, Relation, RelationColumn, Row, Rows, Scan, Settings,
+    },
     scalar::DEFAULT_COLLATION,
 };
 
@@ -44,6 +46,8 @@ pub(super) struct Table {
     columns: Vec<RelationColumn>,
     rows: Vec<Row>,
     order: Vec<usize>,
+    /// True when no row outside the bounds is given.
+    seeks: bool,
     asked: Mutex<Vec<Scan>>,
 }
 
@@ -56,11 +60,16 @@ impl Table {
             })
             .collect();
         let rows = rows.into_iter().map(Into::into).collect();
-        Self { columns, rows, order: Vec::new(), asked: Mutex::default() }
+        Self { columns, rows, order: Vec::new(), seeks: false, asked: Mutex::default() }
     }
 
     pub(super) fn ordered(mut self, order: &[usize]) -> Self {
         self.order = order.to_vec();
+        self
+    }
+
+    pub(super) fn seeking(mut self) -> Self {
+        self.seeks = true;
         self
     }
 
@@ -76,11 +85,26 @@ impl Relation for Table {
 
     fn scan<'a>(&'a self, scan: &Scan) -> SqlResult<Rows<'a>> {
         self.asked.lock().unwrap().push(scan.clone());
-        Ok(Box::new(self.rows.iter().cloned().map(Ok)))
+        let bounds = if self.seeks { scan.bounds.clone() } else { Vec::new() };
+        let within = move |row: &&Row| bounds.iter().all(|bound| holds(bound, row));
+        Ok(Box::new(self.rows.iter().filter(within).cloned().map(Ok)))
     }
 
     fn order(&self) -> &[usize] {
         &self.order
+    }
+}
+
+fn holds(bound: &Bound, row: &Row) -> bool {
+    let (Value::Int(own), Value::Int(value)) = (&row[bound.column], &bound.value) else {
+        return false;
+    };
+    match bound.comparison {
+        Comparison::Equal => own == value,
+        Comparison::Less => own < value,
+        Comparison::LessOrEqual => own <= value,
+        Comparison::Greater => own > value,
+        Comparison::GreaterOrEqual => own >= value,
     }
 }
 

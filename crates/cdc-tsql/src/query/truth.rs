@@ -96,7 +96,8 @@ impl Run<'_> {
         let (Value::Text(of), Value::Text(pattern)) = (&*of, &*pattern) else {
             return Ok(None);
         };
-        let found = scalar::like(of, pattern, escape, liking.collation)?;
+        let found =
+            scalar::like_of_kinds((of, &liking.of.kind), (pattern, &liking.pattern.kind), escape)?;
         Ok(Some(found != liking.negated))
     }
 

@@ -248,24 +248,7 @@ impl Runner<'_> {
             }
             AlterTable::DropColumns { names, if_exists } => {
                 for name in names {
-                    match place.column(name) {
-                        Ok((_, column)) => changes.push(SchemaChange::DropColumn {
-                            table: table.clone(),
-                            column: column.name.clone(),
-                        }),
-                        Err(_) if *if_exists => {}
-                        Err(_) => {
-                            return Err(SqlError::new(
-                                4924,
-                                format!(
-                                    "ALTER TABLE DROP COLUMN failed because column '{name}' does \
-                                     not exist in table '{}'.",
-                                    table.name
-                                ),
-                            )
-                            .into());
-                        }
-                    }
+                    changes.extend(drop_column(place, name, *if_exists)?);
                 }
             }
             AlterTable::DropConstraints { names, if_exists } => {
@@ -296,11 +279,13 @@ impl Runner<'_> {
         let table = || place.table.clone();
         for column in &body.columns {
             let definition = self.column_definition(column, &place.columns, &place.table, frame)?;
-            let leaves_null = definition.nullable
-                && definition.default.is_some()
-                && !column.with_values
-                && definition.computed.is_none();
-            let fill = leaves_null.then_some(cdc_fake::Value::Null);
+            // Rows that are there read the default only where NULL may not stand, or on request.
+            let fill = match &definition.default {
+                Some(default) if column.with_values || !definition.nullable => {
+                    Some((default.rule)(self.core.server.clock().time())?)
+                }
+                _ => None,
+            };
             changes.push(SchemaChange::AddColumn { table: table(), column: definition, fill });
         }
         for constraint in &body.constraints {
@@ -425,6 +410,26 @@ impl Runner<'_> {
             format!("{statement} statement not allowed within multi-statement transaction."),
         )
         .into())
+    }
+}
+
+/// Drops a column; none when there is none and that is fine.
+fn drop_column(place: &Place, name: &str, if_exists: bool) -> Run<Option<SchemaChange>> {
+    match place.column(name) {
+        Ok((_, column)) => Ok(Some(SchemaChange::DropColumn {
+            table: place.table.clone(),
+            column: column.name.clone(),
+        })),
+        Err(_) if if_exists => Ok(None),
+        Err(_) => Err(SqlError::new(
+            4924,
+            format!(
+                "ALTER TABLE DROP COLUMN failed because column '{name}' does not exist in table \
+                 '{}'.",
+                place.table.name
+            ),
+        )
+        .into()),
     }
 }
 

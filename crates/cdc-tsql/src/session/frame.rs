@@ -10,7 +10,6 @@ use cdc_fake::{SqlError, SqlResult, Value};
 use super::{failure::Raised, temporary::TableVariable};
 use crate::{
     kind::{Kind, Typed},
-    relation::{Moment, Settings},
     scalar::{self, Facts},
 };
 
@@ -76,7 +75,11 @@ impl Frame {
             Some(typed) => typed.kind.clone(),
             None => return Err(undeclared(name)),
         };
-        let value = scalar::assign(value, from, &kind, facts)?;
+        // NULL has no type of its own.
+        let value = match value {
+            Value::Null => Value::Null,
+            value => scalar::assign(value, from, &kind, facts)?,
+        };
         self.declare(name, Typed { kind, value });
         Ok(())
     }
@@ -85,9 +88,4 @@ impl Frame {
 /// The error of a variable that was not declared.
 pub(super) fn undeclared(name: &str) -> SqlError {
     SqlError::new(137, format!("Must declare the scalar variable \"{name}\"."))
-}
-
-/// What expressions may depend on, now.
-pub(super) fn facts(now: Moment, settings: Settings, collation: crate::kind::Collation) -> Facts {
-    Facts { now, settings, collation }
 }

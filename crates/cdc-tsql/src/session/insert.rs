@@ -135,7 +135,12 @@ impl Runner<'_> {
                     row.into_iter()
                         .zip(&kinds)
                         .map(|(value, kind)| match value {
-                            Some(value) if single || value.kind.sql_type == kind.sql_type => {
+                            // NULL has no type of its own.
+                            Some(value)
+                                if single
+                                    || value.value.is_null()
+                                    || value.kind.sql_type == kind.sql_type =>
+                            {
                                 Ok(Some(value.value))
                             }
                             Some(value) => scalar::convert(
@@ -212,6 +217,7 @@ impl Runner<'_> {
                     .zip(kinds.iter().zip(&targets))
                     .map(|(value, (from, to))| match value {
                         None => Ok(None),
+                        Some(Value::Null) => Ok(Some(Value::Null)),
                         Some(value) => {
                             scalar::convert(&value, from, &to.kind, None, false, &facts).map(Some)
                         }

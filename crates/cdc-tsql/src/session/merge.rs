@@ -251,10 +251,10 @@ fn deeds(
             if bound.clause.when != when {
                 continue;
             }
-            if let Some(condition) = &bound.condition {
-                if condition.holds(&rows, context)? != Some(true) {
-                    continue;
-                }
+            if let Some(condition) = &bound.condition
+                && condition.holds(&rows, context)? != Some(true)
+            {
+                continue;
             }
             let values = bound.values.values(&rows, context)?;
             let row = match target {

@@ -56,6 +56,11 @@ impl Default for Options {
     }
 }
 
+/// A bit of `@@OPTIONS`.
+const fn bit(value: i64, on: bool) -> i64 {
+    if on { value } else { 0 }
+}
+
 /// The isolation level of a number of the protocol.
 pub(super) const fn isolation(level: u8) -> Isolation {
     match level {
@@ -70,16 +75,16 @@ pub(super) const fn isolation(level: u8) -> Isolation {
 impl Options {
     /// `@@OPTIONS`.
     pub(super) const fn bits(&self) -> i64 {
-        let mut bits = 16 | 4096 * (self.expressions.concat_null_yields_null as i64);
-        bits |= 2 * (self.implicit_transactions as i64);
-        bits |= 4 * (self.cursor_close_on_commit as i64);
-        bits |= 8 * (self.ansi_warnings as i64);
-        bits |= 32 * (self.expressions.ansi_nulls as i64);
-        bits |= 64 * (self.arith_abort as i64);
-        bits |= 256 * (self.expressions.quoted_identifier as i64);
-        bits |= 512 * (self.no_count as i64);
-        bits |= 1024 * (self.ansi_null_default as i64);
-        bits | 16_384 * (self.xact_abort as i64)
+        let mut bits = 16 | bit(4096, self.expressions.concat_null_yields_null);
+        bits |= bit(2, self.implicit_transactions);
+        bits |= bit(4, self.cursor_close_on_commit);
+        bits |= bit(8, self.ansi_warnings);
+        bits |= bit(32, self.expressions.ansi_nulls);
+        bits |= bit(64, self.arith_abort);
+        bits |= bit(256, self.expressions.quoted_identifier);
+        bits |= bit(512, self.no_count);
+        bits |= bit(1024, self.ansi_null_default);
+        bits | bit(16_384, self.xact_abort)
     }
 
     /// `@@LOCK_TIMEOUT`, in milliseconds; -1 for none.

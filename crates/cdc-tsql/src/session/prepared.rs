@@ -24,7 +24,6 @@ const MAX_PREPARED: usize = 10_000;
 /// A text with its parameters, read once.
 #[derive(Clone, Debug)]
 pub(super) struct PreparedText {
-    pub(super) text: Arc<str>,
     pub(super) parameters: Arc<[Parameter]>,
     pub(super) statements: Arc<[Statement]>,
 }
@@ -66,11 +65,7 @@ impl Runner<'_> {
         };
         let statements = syntax::parse(text, &settings).map_err(raised)?;
         let parameters = syntax::parse_parameters(parameters, &settings).map_err(raised)?;
-        Ok(PreparedText {
-            text: text.into(),
-            parameters: parameters.into(),
-            statements: statements.into(),
-        })
+        Ok(PreparedText { parameters: parameters.into(), statements: statements.into() })
     }
 
     /// Runs a prepared text with arguments. Gives what its output parameters are afterwards, by

@@ -62,16 +62,14 @@ impl Runner<'_> {
             }
             Right::CreateUser { name, login, schema } => {
                 self.require_owner("CREATE USER")?;
-                if let Some(login) = login {
-                    if server.login(login).is_none() {
-                        return Err(SqlError::new(
-                            15_007,
-                            format!(
-                                "'{login}' is not a valid login or you do not have permission."
-                            ),
-                        )
-                        .into());
-                    }
+                if let Some(login) = login
+                    && server.login(login).is_none()
+                {
+                    return Err(SqlError::new(
+                        15_007,
+                        format!("'{login}' is not a valid login or you do not have permission."),
+                    )
+                    .into());
                 }
                 database.create_user(name, login.as_deref(), schema.as_deref())?;
             }

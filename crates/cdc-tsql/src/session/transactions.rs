@@ -71,19 +71,6 @@ impl Transactions {
         part
     }
 
-    /// Names the part in a database for reads; begun when a transaction is open at all.
-    pub(super) fn handle(
-        &mut self,
-        database: &FakeDatabase,
-        options: &Options,
-        cancel: &Cancel,
-    ) -> Option<TransactionHandle> {
-        if self.count == 0 {
-            return None;
-        }
-        Some(self.part(database, options, cancel).handle())
-    }
-
     /// The handles of the parts that are open.
     pub(super) fn handles(&self) -> Vec<TransactionHandle> {
         self.open.values().map(Transaction::handle).collect()

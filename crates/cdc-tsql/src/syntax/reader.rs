@@ -179,7 +179,7 @@ impl Reader {
         found
     }
 
-    pub(super) fn expect(&mut self, word: &str) -> Read<()> {
+    pub(super) fn must(&mut self, word: &str) -> Read<()> {
         if self.take(word) { Ok(()) } else { Err(self.unexpected()) }
     }
 
@@ -280,7 +280,7 @@ impl Reader {
         if self.take("ON") {
             return Ok(true);
         }
-        self.expect("OFF").map(|()| false)
+        self.must("OFF").map(|()| false)
     }
 
     /// An object's name: `database.schema.object`, with empty parts for the default.
@@ -326,10 +326,9 @@ impl Reader {
         {
             self.at += 2;
         }
-        if let Some(bare) = self.peek().and_then(super::tokens::bare_type) {
-            if let Some(token) = self.tokens.get_mut(self.at) {
-                token.token = bare;
-            }
+        let bare = self.peek().and_then(super::tokens::bare_type);
+        if let (Some(bare), Some(token)) = (bare, self.tokens.get_mut(self.at)) {
+            token.token = bare;
         }
         self.parsed(Parser::parse_data_type)
     }

@@ -1,3 +1,4 @@
+//! Texts, and the statements they are.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use super::*;
@@ -211,6 +212,17 @@ fn escapes_of_odbc_are_what_they_stand_for() {
         shown("SELECT {ts '2024-01-02 03:04:05'}"),
         "SELECT CAST('2024-01-02 03:04:05' AS DATETIME)"
     );
+}
+
+#[test]
+fn a_parse_is_the_cast_that_reads_the_same() {
+    let shown = |text: &str| match &read(text)[0].body {
+        Body::Query(query, _) => query.to_string(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(shown("SELECT PARSE('1' AS int USING 'en-US')"), "SELECT CAST('1' AS INT)");
+    assert_eq!(shown("SELECT TRY_PARSE('x' AS date)"), "SELECT TRY_CAST('x' AS DATE)");
+    assert_eq!(refused("SELECT PARSE('1' AS int USING 'el-GR')").0, 50_000);
 }
 
 mod any_text {

@@ -8,7 +8,7 @@ use sqlparser::{
     tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Word},
 };
 
-use super::{SyntaxError, unsupported};
+use super::{SyntaxError, extent, unsupported};
 use crate::relation::Settings;
 
 /// Bytes of a batch: 65,536 packets of 4 KiB, the server's own limit.
@@ -35,6 +35,7 @@ pub(super) fn read(text: &str, settings: &Settings) -> Result<Vec<TokenWithSpan>
         name(token, settings);
     }
     dollar_actions(&mut read);
+    parses(&mut read)?;
     escapes(read)
 }
 
@@ -110,16 +111,70 @@ pub(super) fn bare_type(token: &Token) -> Option<Token> {
 /// `$action` and `$identity` are names; the tokenizer gives a placeholder.
 fn dollar_actions(tokens: &mut [TokenWithSpan]) {
     for token in tokens {
-        if let Token::Placeholder(text) = &token.token {
-            if text.eq_ignore_ascii_case("$action") {
-                token.token = Token::Word(Word {
-                    value: "$action".into(),
-                    quote_style: Some('['),
-                    keyword: Keyword::NoKeyword,
-                });
-            }
+        if let Token::Placeholder(text) = &token.token
+            && text.eq_ignore_ascii_case("$action")
+        {
+            token.token = Token::Word(Word {
+                value: "$action".into(),
+                quote_style: Some('['),
+                keyword: Keyword::NoKeyword,
+            });
         }
     }
+}
+
+/// Turns `PARSE(x AS type)` into the CAST that reads the same texts in us_english; another
+/// culture is refused.
+fn parses(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SyntaxError> {
+    let mut at = 0;
+    while at + 1 < tokens.len() {
+        let opens = tokens.get(at + 1).is_some_and(|token| token.token == Token::LParen);
+        let verb = tokens.get(at).and_then(|token| extent::word(&token.token));
+        let cast = match verb.as_deref() {
+            Some("PARSE") if opens => "CAST",
+            Some("TRY_PARSE") if opens => "TRY_CAST",
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let culture = culture_of(tokens, at + 2);
+        if let Some((using, culture)) = culture {
+            if !culture.eq_ignore_ascii_case("en-us") {
+                let line = tokens.get(at).map_or(1, |token| line_of(token.span.start));
+                return Err(SyntaxError { error: unsupported("PARSE of another culture"), line });
+            }
+            tokens.drain(using..using + 2);
+        }
+        if let Some(token) = tokens.get_mut(at) {
+            token.token = Token::make_keyword(cast);
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// The place of `USING` in the call whose arguments begin here, and the culture behind it.
+fn culture_of(tokens: &[TokenWithSpan], begin: usize) -> Option<(usize, String)> {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().skip(begin) {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => return None,
+            Token::RParen => depth -= 1,
+            token if depth == 0 && extent::word(token).is_some_and(|word| word == "USING") => {
+                let culture = match tokens.get(at + 1).map(|token| &token.token) {
+                    Some(Token::SingleQuotedString(text) | Token::NationalStringLiteral(text)) => {
+                        text.clone()
+                    }
+                    _ => String::new(),
+                };
+                return Some((at, culture));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Turns `{d '...'}`, `{t '...'}`, `{ts '...'}`, `{guid '...'}`, `{fn f(...)}`, `{oj ...}`,

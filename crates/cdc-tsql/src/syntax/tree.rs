@@ -89,6 +89,7 @@ pub(crate) enum Wait {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "few of them live at a time")]
 pub(crate) enum Declaration {
     Scalar { name: String, data_type: ast::DataType, value: Option<ast::Expr> },
     Table { name: String, table: TableBody },
@@ -199,6 +200,7 @@ pub(crate) struct Insert {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "few of them live at a time")]
 pub(crate) enum InsertSource {
     /// Rows of expressions; none is `DEFAULT`.
     Values(Vec<Vec<Option<ast::Expr>>>),
@@ -311,6 +313,7 @@ pub(crate) struct Constraint {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "few of them live at a time")]
 pub(crate) enum Definition {
     CreateTable {
         name: ObjectName,
@@ -376,6 +379,7 @@ pub(crate) struct Index {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "few of them live at a time")]
 pub(crate) enum AlterTable {
     Add(TableBody),
     /// A default for a column that is there: its constraint's name, the column, the expression.

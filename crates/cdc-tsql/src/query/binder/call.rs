@@ -67,7 +67,10 @@ impl<'a> Binder<'a> {
         if function.filter.is_some() || !matches!(function.parameters, FunctionArguments::None) {
             return Err(unsupported("FILTER of an aggregate"));
         }
-        let name = parts(&function.name)?;
+        let mut name = parts(&function.name)?;
+        if function.uses_odbc_syntax {
+            name = name.iter().map(|part| of_odbc(part)).collect();
+        }
         let list: &[FunctionArg] = match &function.args {
             FunctionArguments::None => &[],
             FunctionArguments::List(list) => &list.args,
@@ -374,9 +377,8 @@ impl<'a> Binder<'a> {
         let made = scalar::aggregate(name, &kinds, distinct)
             .ok_or_else(|| unsupported(format!("the aggregate {name}")))??;
         let mut kind = made.kind();
-        if !is_count {
-            kind.nullable = true;
-        }
+        // A count of no rows is 0, anything else of no rows is NULL.
+        kind.nullable = !is_count;
         Ok(AggregatePlan { name: name.to_owned(), arguments, distinct, order, kind })
     }
 
@@ -402,6 +404,22 @@ pub(super) fn plain(argument: &FunctionArg) -> SqlResult<&ast::Expr> {
             Err(unsupported("an argument by name"))
         }
     }
+}
+
+/// The function that a client means by a name of ODBC's (`{fn UCASE(x)}`).
+fn of_odbc(name: &str) -> String {
+    const NAMES: [(&str, &str); 8] = [
+        ("UCASE", "UPPER"),
+        ("LCASE", "LOWER"),
+        ("LENGTH", "LEN"),
+        ("IFNULL", "ISNULL"),
+        ("NOW", "GETDATE"),
+        ("DATABASE", "DB_NAME"),
+        ("USER", "USER_NAME"),
+        ("DAYOFMONTH", "DAY"),
+    ];
+    let found = NAMES.iter().find(|(own, _)| name.eq_ignore_ascii_case(own));
+    found.map_or(name, |(_, meant)| meant).to_owned()
 }
 
 /// True when a name (in capitals) is that of an aggregate.

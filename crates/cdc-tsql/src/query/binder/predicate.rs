@@ -164,9 +164,10 @@ impl<'a> Binder<'a> {
         let of = text(self.value(of, level)?)?;
         let pattern = text(self.value(pattern, level)?)?;
         let escape = escape.map(|escape| text(self.value(escape, level)?)).transpose()?;
-        let both = self.common([&of, &pattern])?;
-        let collation = both.collation.unwrap_or(self.facts.collation);
-        let liking = Liking { of, pattern, escape, negated, collation };
+        let collation = self.common([&of, &pattern])?.collation;
+        let collated = |value: Expr| Expr { kind: Kind { collation, ..value.kind }, ..value };
+        let (of, pattern) = (collated(of), collated(pattern));
+        let liking = Liking { of, pattern, escape, negated };
         Ok(self.settled_condition(Condition::Like(Box::new(liking))))
     }
 

@@ -2,19 +2,20 @@
 
 use std::{ops::Range, sync::Arc};
 
-use cdc_fake::{SqlError, SqlResult};
+use cdc_fake::{SqlError, SqlResult, Value};
 use sqlparser::ast::{self, FunctionArg, JoinConstraint, JoinOperator, TableFactor};
 
 use super::{Binder, call::plain, query::relation_columns};
 use crate::{
     kind::Kind,
     query::{
-        expression::Expr,
+        expression::{Expr, Node},
         level::{Exposed, Level, TableMeaning, Visible},
         naming::{object_name, same},
         placement,
         plan::{Join, JoinKind, Plan, Scan, Source},
         refusal::{syntax, unsupported},
+        table_values::TableValues,
     },
     relation::{ObjectName, Relation, RelationColumn},
 };
@@ -290,7 +291,6 @@ impl<'a> Binder<'a> {
         level: &mut Level<'a>,
     ) -> SqlResult<Source> {
         let object = object_name(name)?;
-        let mut columns = self.context.catalogue.table_function_columns(&object)?;
         let arguments = arguments
             .iter()
             .map(|argument| {
@@ -304,10 +304,23 @@ impl<'a> Binder<'a> {
                 self.value(expr, level)
             })
             .collect::<SqlResult<Vec<Expr>>>()?;
+        let mut columns = match TableValues::named(&object) {
+            Some(function) => {
+                let kinds: Vec<Kind> = arguments.iter().map(|value| value.kind.clone()).collect();
+                let ordinal = arguments.get(2).is_some_and(is_one);
+                function.columns(&kinds, ordinal)?
+            }
+            None => self.context.catalogue.table_function_columns(&object)?,
+        };
         rename(&mut columns, alias);
         let slot = show(level, exposed(alias, &object), columns);
         Ok(Source::Function { slot, name: object, arguments })
     }
+}
+
+/// True for a written 1.
+fn is_one(value: &Expr) -> bool {
+    matches!(value.node, Node::Constant(Value::Int(1) | Value::Bit(true)))
 }
 
 /// The value of DEFAULT for an argument.

@@ -315,7 +315,7 @@ impl<'a> Binder<'a> {
 }
 
 /// True for types that have a collation.
-pub(super) const fn is_text(sql_type: &SqlType) -> bool {
+pub(in crate::query) const fn is_text(sql_type: &SqlType) -> bool {
     matches!(
         sql_type,
         SqlType::Char(_)

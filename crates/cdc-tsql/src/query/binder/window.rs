@@ -141,7 +141,7 @@ impl<'a> Binder<'a> {
                     ));
                 }
                 let kind = aggregate.kind.clone();
-                (WindowFunction::Aggregate(aggregate), kind)
+                (WindowFunction::Aggregate(Box::new(aggregate)), kind)
             }
         })
     }

@@ -99,6 +99,23 @@ fn functions_of_values_and_of_the_server_are_called_by_name() {
         ("OBJECT_NAME(5)", "object5"),
         ("toy.sys.fn_cdc_get_max_lsn()", "0x0000002A000000070001"),
         ("LEN('abc  ')", "3"),
+        ("CHAR(65) + NCHAR(66)", "AB"),
+        ("REPLACE('aba', 'a', 'c')", "cbc"),
+        ("YEAR('2026-03-04') + MONTH('2026-03-04') + DAY('2026-03-04')", "2033"),
+        ("CAST({d '2026-03-04'} AS varchar(11))", "Mar  4 2026"),
+        ("CAST({ts '2026-03-04 05:06:07'} AS varchar(20))", "Mar  4 2026  5:06AM"),
+        ("CASE WHEN CURRENT_TIMESTAMP IS NULL THEN 1 ELSE 0 END", "0"),
+        (
+            "CONVERT(varchar(30), CAST('2026-07-01T00:00:00' AS datetime2(0)) AT TIME ZONE \
+          'Pacific Standard Time', 126)",
+            "2026-07-01T00:00:00-07:00",
+        ),
+        ("TRIM(BOTH 'x' FROM 'xax')", "a"),
+        ("TRIM('x' FROM 'xax')", "a"),
+        ("DATEADD(ms, 5, CAST('2026-03-04' AS datetime2(3)))", "DateTime2(17725824000050000)"),
+        ("CONCAT('a', NULL, 1)", "a1"),
+        ("{fn UCASE('a')}", "A"),
+        ("sys.fn_varbintohexstr(0x0A)", "0x0a"),
         ("CASE WHEN 'B' COLLATE Latin1_General_BIN = 'b' THEN 1 ELSE 0 END", "0"),
         ("CASE WHEN 'B' = 'b' THEN 1 ELSE 0 END", "1"),
     ]);

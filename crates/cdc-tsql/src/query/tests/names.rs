@@ -38,6 +38,32 @@ fn names_keep_their_case_where_the_collation_does() {
 }
 
 #[test]
+fn texts_compare_as_the_collation_of_the_database_says_unless_one_is_named() {
+    let mut toy = Toy::new();
+    for (name, alike) in [("Latin1_General_CS_AS", "0"), ("Latin1_General_CI_AS", "1")] {
+        toy.collation = crate::scalar::collation(name).unwrap();
+        for (sql, rows) in [
+            ("SELECT COUNT(*) FROM orders WHERE name = 'APPLE'", alike),
+            ("SELECT COUNT(*) FROM orders WHERE name LIKE 'APP%'", alike),
+            ("SELECT COUNT(*) FROM orders WHERE name IN ('APPLE')", alike),
+            ("SELECT 2 - COUNT(DISTINCT x) FROM (VALUES ('a'), ('A')) v(x)", alike),
+            (
+                "SELECT 2 - COUNT(*) FROM (SELECT DISTINCT x FROM (VALUES ('a'), ('A')) v(x)) d",
+                alike,
+            ),
+            ("SELECT COUNT(*) FROM orders o JOIN (VALUES ('FIG  ')) v(x) ON v.x = o.name", alike),
+            ("SELECT COUNT(*) FROM orders WHERE name = 'FIG' COLLATE Latin1_General_CI_AS", "1"),
+            ("SELECT COUNT(*) FROM orders WHERE name = 'FIG' COLLATE Latin1_General_BIN2", "0"),
+        ] {
+            assert_eq!(toy.rows(sql), [rows], "{name}: {sql}");
+        }
+    }
+    let conflict =
+        "SELECT 1 WHERE 'a' COLLATE Latin1_General_BIN = 'a' COLLATE Latin1_General_CI_AS";
+    assert_eq!(toy.error(conflict), 468);
+}
+
+#[test]
 fn a_condition_is_no_value_and_a_value_is_no_condition() {
     let toy = Toy::new();
     for (sql, number) in [
@@ -161,6 +187,13 @@ fn a_select_that_sets_variables_reads_them_anew_for_each_row() {
         })
         .unwrap();
     assert_eq!(toy.variable("@sum").unwrap().value, Value::Int(10));
+    toy.set("@sum", SqlType::Int, 0);
+    let prepared = toy.prepared("SELECT @sum = @sum + 1 FROM orders WHERE @sum < 2").unwrap();
+    let given = prepared.run(&context, &mut |row| {
+        toy.set("@sum", SqlType::Int, row[0].clone());
+        Ok(ControlFlow::Continue(()))
+    });
+    assert_eq!(given, Ok(2), "the condition sees what the rows before have set");
     assert_eq!(toy.error("SELECT @sum = 1, id FROM orders"), 141);
     assert_eq!(toy.prepared("SELECT id AS [@sum] FROM orders").unwrap().assigned(), None);
 }

@@ -1,7 +1,6 @@
 //! FROM: joins, APPLY, derived tables, common table expressions, and what scans are asked.
 
 use super::*;
-use crate::relation::{Bound, Comparison};
 
 fn check(cases: &[(&str, &[&str])]) {
     let toy = Toy::new();
@@ -89,6 +88,30 @@ fn apply_runs_its_right_side_for_each_row_of_the_left() {
         ),
         ("SELECT SUM(n) FROM dbo.numbers(4)", &["10"]),
     ]);
+}
+
+#[test]
+fn functions_of_values_alone_give_rows() {
+    check(&[
+        ("SELECT value FROM STRING_SPLIT('a,,b', ',')", &["a", "", "b"]),
+        ("SELECT value, ordinal FROM STRING_SPLIT(N'x y', N' ', 1)", &["x 1", "y 2"]),
+        (
+            "SELECT o.id, s.value FROM orders o CROSS APPLY STRING_SPLIT(o.name, 'p') s WHERE id = 1",
+            &["1 a", "1 ", "1 le"],
+        ),
+        ("SELECT value FROM STRING_SPLIT(NULL + 'a', ',')", &[]),
+        ("SELECT value FROM GENERATE_SERIES(1, 7, 3)", &["1", "4", "7"]),
+        ("SELECT value FROM GENERATE_SERIES(2, 0)", &["2", "1", "0"]),
+    ]);
+    let toy = Toy::new();
+    for (sql, number) in [
+        ("SELECT * FROM STRING_SPLIT('a', 'xy')", 214),
+        ("SELECT * FROM STRING_SPLIT('a')", 174),
+        ("SELECT * FROM STRING_SPLIT(1, 'x')", 8116),
+        ("SELECT * FROM GENERATE_SERIES(1, 2, 0)", 4199),
+    ] {
+        assert_eq!(toy.error(sql), number, "{sql}");
+    }
 }
 
 #[test]

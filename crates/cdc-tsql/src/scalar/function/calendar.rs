@@ -185,7 +185,7 @@ pub(super) fn moment(
 
 fn dateadd_kind(signature: &Signature<'_>) -> SqlResult<Kind> {
     let part = part_word(signature)?;
-    signature.takes(1..2, &SqlType::BigInt)?;
+    signature.takes(1..2, &SqlType::Int)?;
     let sql_type = moment_type(signature, 2, SqlType::DateTime)?;
     let fine = matches!(part, Part::Microsecond | Part::Nanosecond);
     let old = matches!(sql_type, SqlType::DateTime | SqlType::SmallDateTime);

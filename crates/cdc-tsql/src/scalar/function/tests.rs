@@ -1,3 +1,5 @@
+//! Functions, call by call.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -145,6 +147,7 @@ fn texts_are_cut_and_joined() {
         ("CHARINDEX('b', 'abcb', 3)", Ok("4")),
         ("CHARINDEX('x', 'abc')", Ok("0")),
         ("CHARINDEX('b', 'abcb', -5)", Ok("2")),
+        ("CHARINDEX('b', 'abcb', bigint:-9223372036854775808)", Err(8115)),
         ("PATINDEX('%[0-9]%', 'ab3c')", Ok("3")),
         ("PATINDEX('[0-9]%', 'ab3c')", Ok("0")),
         ("CONCAT('a', null, 1, '!')", Ok("a1!")),
@@ -236,6 +239,9 @@ fn numbers_keep_their_type_as_the_documentation_says() {
         ("ROUND(748, -2)", Ok("700")),
         ("ROUND(-2.5, 0)", Ok("-3.0")),
         ("ROUND(float:2.345, 2)", Ok("2.35")),
+        ("ROUND(float:0, -400)", Ok("0")),
+        ("ROUND(float:1.7e308, -400)", Ok("0")),
+        ("ROUND(float:1.7e308, 400)", Ok("1.7e+308")),
         ("POWER(2, 10)", Ok("1024")),
         ("POWER(2, 31)", Err(8115)),
         ("POWER(2, 0.5)", Ok("1")),
@@ -389,6 +395,8 @@ fn offsets_and_zones_move_moments() {
         ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, 60)", Ok("2024-01-01 01:00:00 +01:00")),
         ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, '+15:00')", Err(9812)),
         ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, 'x')", Err(9812)),
+        ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, -32768)", Err(9812)),
+        ("SWITCHOFFSET(dto0:2024-01-01 00:00 +00:00, '+05:-5')", Err(9812)),
         ("TODATETIMEOFFSET(dt20:2024-01-01 00:00, '+02:00')", Ok("2024-01-01 00:00:00 +02:00")),
         ("TODATETIMEOFFSET(datetime:2024-01-01, -120)", Ok("2024-01-01 00:00:00.000 -02:00")),
         ("TODATETIMEOFFSET(null, 60)", Err(8116)),

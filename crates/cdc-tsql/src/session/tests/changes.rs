@@ -1,3 +1,5 @@
+//! Statements that change rows, and temporary tables.
+
 use cdc_fake::Value;
 
 use super::rig::{Reply, Rig};
@@ -24,6 +26,16 @@ fn inserted_rows_have_their_defaults_and_are_counted() {
     assert_eq!(recording.rows(), [[Value::Int(2)]]);
     rig.run("INSERT INTO t (id, v) SELECT id + 10, v FROM t WHERE id < 3");
     assert_eq!(rig.ints("SELECT id FROM t WHERE id > 10"), [11, 12]);
+}
+
+#[test]
+fn null_goes_into_a_column_of_any_type() {
+    let mut rig = Rig::new();
+    rig.run("CREATE TABLE n (d datetime2(3) NULL, b varbinary(5) NULL, u uniqueidentifier NULL)");
+    rig.run("INSERT n VALUES (NULL, NULL, NULL), ('2024-01-01', 0x01, NULL)");
+    rig.run("INSERT n SELECT NULL, NULL, NULL");
+    rig.run("UPDATE n SET d = NULL DECLARE @d datetime2 = NULL SET @d = NULL");
+    assert_eq!(rig.ints("SELECT COUNT(*) FROM n WHERE d IS NULL"), [3]);
 }
 
 #[test]

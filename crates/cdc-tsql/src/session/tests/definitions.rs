@@ -1,3 +1,5 @@
+//! Databases, schemas, tables and indexes that come, change and go.
+
 use cdc_fake::Value;
 
 use super::rig::Rig;
@@ -34,7 +36,8 @@ fn a_table_changes_its_shape() {
     assert_eq!(rig.rows("SELECT b, c FROM t"), [[Value::Null, Value::Int(6)]]);
     rig.run("ALTER TABLE t ADD d int NULL CONSTRAINT dd DEFAULT 7 WITH VALUES");
     assert_eq!(rig.ints("SELECT d FROM t"), [7]);
-    rig.run("ALTER TABLE t ALTER COLUMN b bigint");
+    rig.run("ALTER TABLE t ADD e int NULL ALTER TABLE t ALTER COLUMN e bigint");
+    assert_eq!(rig.error("ALTER TABLE t ALTER COLUMN b bigint"), 4922);
     rig.run("ALTER TABLE t DROP CONSTRAINT dd");
     rig.run("ALTER TABLE t DROP COLUMN d");
     assert_eq!(rig.error("SELECT d FROM t"), 207);
