@@ -8,7 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use cdc_tsql::talk::{
-    Cancel, Change, Conversation, KnownProcedure, Message, Procedure, Replies, Service, TransactionRequest,
+    Cancel, Change, Conversation, KnownProcedure, Message, Procedure, Replies, Service,
+    TransactionRequest,
 };
 use tokio::sync::mpsc::{Receiver, Sender};
 
