@@ -24,7 +24,7 @@ const env = process.env;
 const table = new Table("every_type");
 
 function say(...parts) {
-  console.log(parts.map((part) => String(part).replace(/\s+/g, " ")).join("\t"));
+  console.log(parts.map((part) => String(part).replace(/\s+/g, " ").slice(0, 400)).join("\t"));
 }
 
 async function check(name, does) {

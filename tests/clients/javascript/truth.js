@@ -11,6 +11,8 @@ const FILE = path.join(__dirname, "..", "every_type.json");
 const DIGITS_MAX = 7;
 const MOMENT =
   /^(\d{4}-\d\d-\d\d)?[ T]?(\d\d:\d\d:\d\d)?(?:\.(\d+))?(?: ?([+-]\d\d:\d\d))?$/;
+// Digits that survive in a number of JavaScript.
+const NUMBER_DIGITS = 15;
 const SHOWN_MAX = 60;
 
 /** A column, its type, and the text forms of its values. */
@@ -87,9 +89,9 @@ class Column {
 
   /**
    * The text form of a value, be it the driver's or a text of the table. The driver's decimals are
-   * numbers of 53 bits: where it gives one, it is compared in what those can tell.
+   * numbers of 53 bits, computed: where it gives one, it is compared in the digits that it can tell.
    */
-  canonical(value, inBits = false) {
+  canonical(value, asNumber = false) {
     if (value === null || value === undefined) return null;
     const base = this.base;
     if (base === "bit") return typeof value === "string" ? value : String(Number(value));
@@ -97,7 +99,7 @@ class Column {
     if (base === "real") return hex(4, (view) => view.setFloat32(0, Number(value)));
     if (base === "float") return hex(8, (view) => view.setFloat64(0, Number(value)));
     if (["decimal", "numeric", "money", "smallmoney"].includes(base)) {
-      return inBits ? hex(8, (view) => view.setFloat64(0, Number(value))) : String(value);
+      return asNumber ? Number(value).toPrecision(NUMBER_DIGITS) : String(value);
     }
     if (base === "date" || this.digits !== undefined) return this.moment(value);
     if (base === "uniqueidentifier") return String(value).toUpperCase();
@@ -193,9 +195,9 @@ class Table {
       return `${got.length} columns instead of ${this.columns.length}`;
     }
     for (const [at, column] of this.columns.entries()) {
-      const inBits = typeof got[at] === "number";
-      const expected = leftOut(column) ? null : column.canonical(row[at], inBits);
-      const found = column.canonical(got[at], inBits);
+      const asNumber = typeof got[at] === "number";
+      const expected = leftOut(column) ? null : column.canonical(row[at], asNumber);
+      const found = column.canonical(got[at], asNumber);
       if (found !== expected) {
         return `${column.name} ${column.type}: ${shown(found)} instead of ${shown(expected)}`;
       }

@@ -1,18 +1,29 @@
 """mssql-python: Microsoft's driver for Python, on Microsoft's ODBC Driver 18."""
 
-import re
+import datetime
 
 import mssql_python
 
-from driver import Checks, Driver
+from driver import (
+    DIVIDED_BY_ZERO, DUPLICATE_KEY, LOGIN_FAILED, NO_SUCH_OBJECT, THROWN, Checks, Driver
+)
 
-# The driver tells errors by SQLSTATE and text; some numbers have a state of their own.
-NUMBERS = {"28000": 18456, "42S02": 208, "23000": 2627, "22012": 8134}
+# The driver tells the server's texts and its own words for a state, but no number.
+TEXTS = {
+    "Login failed for user 'sa'": LOGIN_FAILED,
+    "Violation of PRIMARY KEY constraint 'pk_accounts'": DUPLICATE_KEY,
+    "Divide by zero error encountered": DIVIDED_BY_ZERO,
+    "Invalid object name 'dbo.no_such_table'": NO_SUCH_OBJECT,
+    "of one's own": THROWN,
+}
+# The driver refuses years before this one in a date of its own.
+YEAR_MIN = 1753
 
 
 class MssqlPython(Driver):
     protections = ("plain", "tls", "strict")
-    looks = ("tls", "strict")
+    looks = ("strict",)
+    refuses = ("tls", "strict")
 
     def connect(self, server, protection="plain", database="master", password=None,
                 certificate=None):
@@ -23,9 +34,9 @@ class MssqlPython(Driver):
             "PWD": password or server.password,
             "Encrypt": {"plain": "Optional", "tls": "Mandatory", "strict": "Strict"}[protection],
         }
-        if protection == "strict" or certificate:
+        if protection == "strict":
             options["ServerCertificate"] = certificate or server.certificate
-        if protection != "strict":
+        else:
             options["TrustServerCertificate"] = "No" if certificate else "Yes"
         text = "".join(f"{name}={value};" for name, value in options.items())
         return mssql_python.connect(text, autocommit=True, timeout=60)
@@ -40,6 +51,8 @@ class MssqlPython(Driver):
     def rows(self, connection, sql):
         cursor = connection.cursor()
         cursor.execute(sql)
+        while cursor.description is None and cursor.nextset():
+            pass
         rows = [tuple(row) for row in cursor.fetchall()]
         cursor.close()
         return rows
@@ -56,7 +69,12 @@ class MssqlPython(Driver):
                 return found
 
     def number(self, error):
-        return None
+        return next((number for text, number in TEXTS.items() if text in str(error)), None)
+
+    def parameter(self, column, text):
+        value = super().parameter(column, text)
+        early = isinstance(value, datetime.date) and value.year < YEAR_MIN
+        return text if early else value
 
     def write(self, connection, table, rows):
         places = ", ".join(["?"] * (len(table.columns) + 1))

@@ -7,17 +7,23 @@ import os
 import pymssql
 
 from driver import Checks, Driver
-from server import Server
 
 
 class Pymssql(Driver):
     protections = ("plain", "tls")
     looks = ("tls",)
+    refuses = ("tls",)
 
     def connect(self, server, protection="plain", database="master", password=None,
                 certificate=None):
+        configuration = server.directory / "freetds.conf"
+        lines = ["[server]", f"host = {server.host}", f"port = {server.port}"]
+        if certificate:
+            lines += [f"ca file = {certificate}", "check certificate hostname = yes"]
+        configuration.write_text("\n".join(lines) + "\n")
+        os.environ["FREETDSCONF"] = str(configuration)
         return pymssql.connect(
-            server=server.host, port=server.port, user=server.user,
+            server="server", port=str(server.port), user=server.user,
             password=password or server.password, database=database, autocommit=True,
             tds_version="7.4", login_timeout=20, timeout=60, charset="UTF-8",
             encryption="require" if protection == "tls" else "off",

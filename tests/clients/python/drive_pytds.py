@@ -8,13 +8,14 @@ from driver import Checks, Driver
 class Pytds(Driver):
     protections = ("plain", "tls")
     looks = ("tls",)
+    refuses = ("tls",)
 
     def connect(self, server, protection="plain", database="master", password=None,
                 certificate=None):
         tls = {}
         if protection == "tls":
-            trusted = certificate or server.certificate
-            tls = {"cafile": trusted, "validate_host": certificate is not None}
+            # Its check of the host's name needs a pyOpenSSL of years ago.
+            tls = {"cafile": certificate or server.certificate, "validate_host": False}
         return pytds.connect(
             dsn=server.host, port=server.port, user=server.user,
             password=password or server.password, database=database, autocommit=True,
@@ -33,12 +34,15 @@ class Pytds(Driver):
             return cursor.fetchall()
 
     def results(self, connection, sql):
-        found = []
+        found, described = [], None
         with connection.cursor() as cursor:
             cursor.execute(sql)
             while True:
-                if cursor.description:
+                # What follows a statement without a result has the columns of the one before.
+                columns = cursor.description
+                if columns and columns != described:
                     found.append(cursor.fetchall())
+                described = columns
                 if not cursor.nextset():
                     return found
 
@@ -51,6 +55,10 @@ class Pytds(Driver):
         with connection.cursor() as cursor:
             for key, values in rows:
                 cursor.execute(sql, (key, *values))
+
+    def parameter(self, column, text):
+        value = super().parameter(column, text)
+        return pytds.Binary(value) if isinstance(value, bytes) else value
 
     def rows_with(self, connection, sql, *parameters):
         with connection.cursor() as cursor:

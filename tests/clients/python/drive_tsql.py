@@ -93,6 +93,7 @@ class Tsql(Driver):
     native = False
     protections = ("plain", "tls")
     looks = ("tls",)
+    refuses = ("tls",)
 
     def connect(self, server, protection="plain", database="master", password=None,
                 certificate=None):

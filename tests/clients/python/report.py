@@ -4,6 +4,10 @@ import sys
 import traceback
 
 
+# Characters of a reason; drivers put whole values into their errors.
+SAID_MAX = 400
+
+
 class Different(Exception):
     """A client saw something else than what was committed."""
 
@@ -28,7 +32,9 @@ class Report:
         except Different as difference:
             self.failed += 1
             self.say("failed", name, str(difference))
-        except Exception as error:  # Whatever a driver raises is a finding about this check alone.
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # Whatever a driver raises, a panic of Rust's too.
             traceback.print_exc()
             self.failed += 1
             self.say("failed", name, f"{type(error).__name__}: {error}")
@@ -38,7 +44,7 @@ class Report:
         return None
 
     def say(self, *parts):
-        line = "\t".join(" ".join(part.split()) for part in parts)
+        line = "\t".join(" ".join(part.split())[:SAID_MAX] for part in parts)
         print(line, file=self.out, flush=True)
 
     def end(self):

@@ -198,6 +198,15 @@ class Table:
             for at, name in enumerate(names)
         }
 
+    def reads(self, driver):
+        """The same rows, in those columns alone that a driver has values for."""
+        kept = [at for at, column in enumerate(self.columns) if driver.holds(column)]
+        table = Table.__new__(Table)
+        table.name = self.name
+        table.columns = [self.columns[at] for at in kept]
+        table.rows = {name: [row[at] for at in kept] for name, row in self.rows.items()}
+        return table
+
     def create(self):
         columns = ",\n  ".join(column.declaration for column in self.columns)
         return (
