@@ -24,7 +24,11 @@ public final class DebeziumRun {
     private Events events;
 
     public static void main(String[] arguments) throws Exception {
-        new DebeziumRun().run();
+        try {
+            new DebeziumRun().run();
+        } catch (Exception error) {
+            error.printStackTrace();
+        }
         // The connector's threads do not all end by themselves.
         System.exit(0);
     }

@@ -55,7 +55,10 @@ final class Events implements AutoCloseable {
 
     @Override
     public void close() throws Exception {
-        engine.close();
+        // An engine that has ended refuses to be closed.
+        if (end == null) {
+            engine.close();
+        }
         thread.shutdown();
         thread.awaitTermination(20, TimeUnit.SECONDS);
     }
