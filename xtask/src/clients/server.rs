@@ -1,13 +1,11 @@
 //! The server under test: the project's own binary, started for each client and ended after it.
 
 use std::{
-    fs::File,
-    io::{BufRead as _, BufReader},
+    fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::client::Client;
@@ -20,10 +18,11 @@ use crate::{
 const USER: &str = "sa";
 /// Its password. The server listens on loopback and ends with the task.
 const PASSWORD: &str = "Only-4-clients";
-/// What the server prints before its address.
-const LISTENING: &str = "listening on ";
-/// How long a server may take to say where it listens.
+/// The variable that tells it to the server.
+const PASSWORD_VARIABLE: &str = "CDC_CLIENTS_PASSWORD";
+/// How long a server may take to say where it listens, and how often it is looked for.
 const START_LIMIT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(10);
 
 /// The binaries that serve.
 pub(super) struct ServerBinary {
@@ -69,30 +68,47 @@ impl ServerProcess {
     pub(super) fn start(binary: &ServerBinary, directory: &Path) -> Result<Self> {
         let mut command = Command::new(&binary.serve);
         command.args(["fake", "serve", "--listen", "127.0.0.1:0", "--clock", "virtual"]);
-        command.args(["--user", USER, "--password", PASSWORD]);
+        command.args(["--user", USER, "--password-env", PASSWORD_VARIABLE]);
         command.arg("--write-certificate").arg(certificate_of(directory));
+        command.arg("--address-file").arg(address_file_of(directory));
         Self::spawn(command, directory)
     }
 
     fn spawn(mut command: Command, directory: &Path) -> Result<Self> {
         let path = directory.join("server.log");
         let log = File::create(&path).map_err(|e| Failure::caused(path.display(), e))?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut child =
+        let errors = log.try_clone().map_err(|e| Failure::caused(path.display(), e))?;
+        command.env(PASSWORD_VARIABLE, PASSWORD);
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let child =
             command.spawn().map_err(|e| Failure::caused(command.get_program().display(), e))?;
-        let address = address_of(&mut child);
         let mut server = Self {
             child,
             host: String::new(),
             port: String::new(),
             certificate: certificate_of(directory),
         };
-        let Some((host, port)) = address else {
-            let said = std::fs::read(&path).map(|text| last_line(&text)).unwrap_or_default();
+        let Some((host, port)) = server.address(&address_file_of(directory)) else {
+            let said = fs::read(&path).map(|text| last_line(&text)).unwrap_or_default();
             return Err(Failure::new(format!("the server does not say where it listens: {said}")));
         };
         (server.host, server.port) = (host, port);
         Ok(server)
+    }
+
+    /// Host and port that the server writes; none when it ends, or writes nothing in time.
+    fn address(&mut self, file: &Path) -> Option<(String, String)> {
+        let deadline = Instant::now() + START_LIMIT;
+        while Instant::now() < deadline {
+            if let Ok(text) = fs::read_to_string(file) {
+                return read_address(&text);
+            }
+            if self.child.try_wait().ok()?.is_some() {
+                return None;
+            }
+            thread::sleep(POLL);
+        }
+        None
     }
 
     /// Its certificate, in PEM.
@@ -123,24 +139,12 @@ fn certificate_of(directory: &Path) -> PathBuf {
     directory.join("certificate.pem")
 }
 
-/// Host and port that the server prints; none when it ends, or says nothing in time. What it prints
-/// later is read and dropped, so that it never waits for a reader.
-fn address_of(child: &mut Child) -> Option<(String, String)> {
-    let stdout = child.stdout.take()?;
-    let (sender, receiver) = mpsc::sync_channel(1);
-    thread::spawn(move || {
-        for line in BufReader::new(stdout).lines().map_while(std::result::Result::ok) {
-            if let Some(address) = read_address(&line) {
-                let _ = sender.try_send(address);
-            }
-        }
-    });
-    receiver.recv_timeout(START_LIMIT).ok()
+fn address_file_of(directory: &Path) -> PathBuf {
+    directory.join("address")
 }
 
-fn read_address(line: &str) -> Option<(String, String)> {
-    let (_, address) = line.split_once(LISTENING)?;
-    let (host, port) = address.split_whitespace().next()?.rsplit_once(':')?;
+fn read_address(text: &str) -> Option<(String, String)> {
+    let (host, port) = text.trim().rsplit_once(':')?;
     Some((host.to_owned(), port.to_owned()))
 }
 
@@ -149,10 +153,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_follows_its_words() {
+    fn the_address_is_a_host_and_a_port() {
         let read = |line| read_address(line).map(|(host, port)| format!("{host} {port}"));
-        assert_eq!(read("listening on 127.0.0.1:14330").as_deref(), Some("127.0.0.1 14330"));
-        assert_eq!(read("listening on [::1]:7 (UTC)").as_deref(), Some("[::1] 7"));
+        assert_eq!(read("127.0.0.1:14330\n").as_deref(), Some("127.0.0.1 14330"));
+        assert_eq!(read("[::1]:7").as_deref(), Some("[::1] 7"));
         assert_eq!(read("starting"), None);
     }
 }
