@@ -56,6 +56,11 @@ class Pymssql(Driver):
             first = first[0]
         return first if isinstance(first, int) else None
 
+    def parameter(self, column, text):
+        value = super().parameter(column, text)
+        # It writes bytes of the length 0 as a text of the length 0.
+        return bytearray(value) if isinstance(value, bytes) else value
+
     def write(self, connection, table, rows):
         places = ", ".join(["%s"] * (len(table.columns) + 1))
         sql = f"INSERT INTO dbo.{table.name} (id, {table.names}) VALUES ({places})"

@@ -353,12 +353,14 @@ class Checks:
             "DECLARE @from binary(10) = sys.fn_cdc_get_min_lsn(N'%s'), "
             "@to binary(10) = sys.fn_cdc_get_max_lsn(); "
             "SELECT __$operation, id FROM cdc.fn_cdc_get_%s_changes_%s(@from, @to, N'%s') "
-            "WHERE id < 100 ORDER BY __$start_lsn, __$seqval, __$operation"
+            "WHERE id < 100 ORDER BY __$start_lsn, %s"
         )
+        # The net changes have no sequence.
+        order = {"all": "__$seqval, __$operation", "net": "id"}
         changes = lambda which, how: [
             (int(operation), int(key))
             for operation, key in self.driver.rows(
-                self.connection, sql % (instance, which, instance, how)
+                self.connection, sql % (instance, which, instance, how, order[which])
             )
         ]
         inserts = [(2, key) for key in (1, 2, 3, 4, 5)]
