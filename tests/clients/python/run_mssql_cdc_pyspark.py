@@ -11,6 +11,8 @@ import struct
 import sys
 import types
 
+import pyarrow
+
 from report import Different, Report, equal
 from server import Server
 
@@ -24,6 +26,10 @@ sys.modules[NAME] = package
 from mssql_cdc.client import make_client  # noqa: E402  (only now can it be found)
 
 BATCH_ROWS = 1000
+# Ranges to share the changes out in.
+RANGES = 4
+# The second before a moment, and a tick of datetime.
+PASSED_OVER = datetime.timedelta(seconds=1, milliseconds=4)
 
 
 def text(value):
@@ -44,11 +50,44 @@ def text(value):
         return f"{value.year:04}" + value.strftime("-%m-%dT%H:%M:%S.%f")
     if isinstance(value, datetime.date):
         return str(value)
-    if isinstance(value, datetime.time):
-        return f"{value.isoformat(timespec='microseconds')}"
     if isinstance(value, bytes):
         return value.hex()
     return str(value)
+
+
+def milliseconds(text):
+    """A moment as the client gives it, who rounds datetime to milliseconds.
+
+    >>> milliseconds("2026-10-30T12:00:25.856666")
+    '2026-10-30T12:00:25.857000'
+    """
+    if text is None:
+        return None
+    moment = datetime.datetime.fromisoformat(text)
+    rounded = round(moment.microsecond / 1000) * 1000
+    return f"{moment + datetime.timedelta(microseconds=rounded - moment.microsecond):%Y-%m-%dT%H:%M:%S.%f}"
+
+
+def rows_of(batch, names):
+    """The rows of a batch; times of the day as text, since Python has six of their seven digits."""
+    columns = []
+    for name in names:
+        column = batch.column(name)
+        if pyarrow.types.is_time(column.type):
+            ticks = column.cast(pyarrow.time64("ns")).cast(pyarrow.int64()).to_pylist()
+            columns.append([None if tick is None else time_of_day(tick) for tick in ticks])
+        else:
+            columns.append(column.to_pylist())
+    return [dict(zip(names, row)) for row in zip(*columns)]
+
+
+def time_of_day(nanoseconds):
+    """
+    >>> time_of_day(86_399_999_999_900)
+    '23:59:59.9999999'
+    """
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest // 100:07}"
 
 
 class Comparison:
@@ -81,13 +120,22 @@ class Comparison:
     def times(self):
         for lsn, time in self.expected["commits"]:
             found = self.client.lsn_to_time(lsn)
-            moment = datetime.datetime.fromisoformat(found) if found else None
-            equal(text(moment), time, f"the time of {lsn}")
+            equal(text(datetime.datetime.fromisoformat(found)), milliseconds(time), f"the time of {lsn}")
 
     def positions(self):
         for time, lsn in self.expected["marks"]:
-            found = self.client.time_to_lsn(datetime.datetime.fromisoformat(time))
-            equal(found, lsn, f"the position at {time}")
+            moment = datetime.datetime.fromisoformat(time)
+            found = self.client.time_to_lsn(moment)
+            # The source passes over commits of the second before the moment, to be sure.
+            between = [
+                datetime.datetime.fromisoformat(commit)
+                for at, commit in self.expected["commits"]
+                if (lsn or "") < at <= (found or "")
+            ]
+            if (found or "") < (lsn or "") or any(
+                not moment - PASSED_OVER < commit <= moment for commit in between
+            ):
+                raise Different(f"the position at {time}: {found} instead of {lsn}")
         for after, count, lsn in self.expected["counted"]:
             found = self.client.nth_commit_after(after, count)
             equal(found, lsn, f"commit {count} after {after}")
@@ -114,12 +162,20 @@ class Comparison:
 
     def changes(self):
         for table in self.expected["tables"]:
-            columns = [name for name in table["columns"] if name not in table["computed"]]
-            batches = self.client.iter_changes(
-                table["instance"], table["low"], self.expected["high"], columns, True, BATCH_ROWS
+            self.compare_changes(table, [(table["low"], self.expected["high"])])
+
+    def compare_changes(self, table, ranges):
+        """Compares the changes of ranges, one after the other, with all changes."""
+        columns = [name for name in table["columns"] if name not in table["computed"]]
+        batches = [
+            batch
+            for begin, end in ranges
+            for batch in self.client.iter_changes(
+                table["instance"], begin, end, columns, True, BATCH_ROWS
             )
-            names = ["_start_lsn", "_seqval", "_operation", "_command_id", "_commit_ts", *columns]
-            self.compare(table, "changes", names, batches)
+        ]
+        names = ["_start_lsn", "_seqval", "_operation", "_command_id", "_commit_ts", *columns]
+        self.compare(table, "changes", names, batches)
 
     def rows(self):
         for table in self.expected["tables"]:
@@ -131,7 +187,7 @@ class Comparison:
 
     def compare(self, table, what, names, batches):
         """Compares rows column by column, in order."""
-        found = [row for batch in batches for row in batch.select(names).to_pylist()]
+        found = [row for batch in batches for row in rows_of(batch, names)]
         expected = table[what]
         if what == "rows":
             # The table has no order of its own.
@@ -139,27 +195,27 @@ class Comparison:
             expected = sorted(expected, key=lambda row: row[table["key"][0]])
         for number, (got, row) in enumerate(zip(found, expected)):
             for name in names:
-                value = text(got[name])
-                if value != row[name]:
+                value, given = text(got[name]), row[name]
+                if name in table["datetimes"] or name == "_commit_ts":
+                    given = milliseconds(given)
+                if value != given:
                     raise Different(
                         f"{table['table']}, {what}, row {number}, {name}: {value!r} "
-                        f"instead of {row[name]!r}"
+                        f"instead of {given!r}"
                     )
         equal(len(found), len(expected), f"{what} of {table['table']}")
 
     def splits(self):
-        """Ranges that share the rows out: together they are the whole, none overlap."""
+        """Ranges that share the changes out: read one after the other, they are the whole."""
         for table in self.expected["tables"]:
             low, high = table["low"], self.expected["high"]
-            tiles = self.client.split_points(table["instance"], low, high, 4)
-            changes = sorted(row["_start_lsn"] for row in table["changes"])
-            begin, seen = low, 0
-            for end, following, rows in tiles:
-                count = sum(begin <= lsn <= end for lsn in changes)
-                equal(rows, count, f"rows of {table['instance']} from {begin} to {end}")
-                begin, seen = following, seen + count
-            rest = sum(begin <= lsn <= high for lsn in changes)
-            equal(seen + rest, len(changes), f"rows of all ranges of {table['instance']}")
+            tiles = self.client.split_points(table["instance"], low, high, RANGES)
+            begins = [low, *(following for _, following, _ in tiles)]
+            ends = [*(end for end, _, _ in tiles), high]
+            ranges = [(begin, end) for begin, end in zip(begins, ends) if begin <= end]
+            if len(table["changes"]) > BATCH_ROWS // RANGES and len(ranges) < RANGES:
+                raise Different(f"{len(ranges)} ranges of {table['instance']} instead of {RANGES}")
+            self.compare_changes(table, ranges)
 
     def ddl(self):
         for table in self.expected["tables"]:
