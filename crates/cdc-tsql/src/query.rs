@@ -51,7 +51,7 @@ mod type_name;
 mod windows;
 
 pub(crate) use self::{
-    change::{Changed, Changing, Matched, changed_rows, matched_rows},
+    change::{Changing, Matched, changed_rows, matched_rows},
     naming::object_name,
     over_rows::{
         RowCondition, RowExpressions, RowSource, condition_over_rows, items_over_rows,
