@@ -21,3 +21,5 @@ pub use scalar::{
     code_page,
     collation::{DEFAULT_COLLATION, of_wire as collation_of_wire},
 };
+
+pub use session::{Server, ServerSettings, Session, run_script};

@@ -42,7 +42,7 @@ use crate::{
 pub(crate) use aggregate::aggregate;
 pub(crate) use arithmetic::{operate, unary};
 pub(crate) use collation::{DEFAULT_COLLATION, named as collation};
-pub(crate) use conversion::{assign, convert};
+pub(crate) use conversion::{assign, convert, parse};
 pub(crate) use function::{function, function_kind, is_deterministic};
 pub(crate) use literal::{integer_as_decimal, number_literal, text_literal};
 pub(crate) use order::{append_order_key, compare, order_key};
@@ -113,3 +113,6 @@ pub(crate) trait Aggregate: Send {
     /// The same aggregate over no rows.
     fn fresh(&self) -> Box<dyn Aggregate>;
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,15 +7,19 @@ mod text;
 
 use std::borrow::Cow;
 
-use cdc_core::SqlType;
+use cdc_core::{Length, SqlType};
 use cdc_fake::{SqlError, SqlResult, Value};
 
 use super::{
     Facts, date_read, error,
     moment::{DAY_1900, OLD_TICKS_A_DAY, TICKS_A_DAY, Wall, old_to_ticks},
     permission::check,
+    precedence::{Family, family},
 };
-use crate::kind::Kind;
+use crate::{
+    kind::Kind,
+    relation::{DateFormat, Settings},
+};
 
 pub(super) use number::{Whole, in_range, old_ticks as days_as_ticks, parsed_money, parsed_whole};
 pub(super) use text::{byte_length, fitted};
@@ -70,6 +74,12 @@ fn converted(
     if value.is_null() {
         return Ok(Value::Null);
     }
+    if let T::Other(name) = source
+        && name == "sql_variant"
+    {
+        let base = Kind { sql_type: base_of(value, source)?, ..from.clone() };
+        return converted(value, &base, to, style, excess, facts);
+    }
     if source == target && !matches!(value, Value::Text(_)) {
         return Ok(value.clone());
     }
@@ -97,8 +107,69 @@ fn converted(
             binary::converted(value, from, target, style, excess, facts)
         }
         T::UniqueIdentifier => guid(value, source, target),
+        T::Other(name) if name == "sql_variant" => Ok(value.clone()),
         _ => Err(error::explicit_refused(source, target)),
     }
+}
+
+/// The type of a value in a `sql_variant`: the widest that holds it. An exact number is none,
+/// because its scale is not known there.
+fn base_of(value: &Value, variant: &SqlType) -> SqlResult<SqlType> {
+    use SqlType as T;
+    Ok(match value {
+        Value::Bit(_) => T::Bit,
+        Value::Int(_) => T::BigInt,
+        Value::Real(_) => T::Real,
+        Value::Float(_) => T::Float,
+        Value::Date(_) => T::Date,
+        Value::DateTime(_) => T::DateTime,
+        Value::DateTime2(_) => T::DateTime2 { scale: 7 },
+        Value::DateTimeOffset { .. } => T::DateTimeOffset { scale: 7 },
+        Value::Time(_) => T::Time { scale: 7 },
+        Value::Text(_) => T::NVarChar(Length::Max),
+        Value::Bytes(_) => T::VarBinary(Length::Max),
+        Value::Uuid(_) => T::UniqueIdentifier,
+        Value::Decimal(_) | Value::Null => return Err(error::clash(variant, variant)),
+    })
+}
+
+/// The value of a text as PARSE reads it, in the culture en-US: dates with the month first,
+/// numbers with commas between thousands.
+///
+/// # Errors
+/// 9819 for a text that is none of the type, 10761 for a type that PARSE does not make.
+pub(crate) fn parse(value: &Value, from: &Kind, to: &Kind, facts: &Facts) -> SqlResult<Value> {
+    let numeric = family(&to.sql_type) == Family::Number;
+    let dated = matches!(family(&to.sql_type), Family::Moment | Family::OldMoment);
+    if !numeric && !dated || to.sql_type == SqlType::Bit {
+        return Err(SqlError::new(
+            10_761,
+            format!("Invalid data type {} in function PARSE.", error::name(&to.sql_type)),
+        ));
+    }
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    let text = text_of(value, from, facts)?;
+    let text = text.trim();
+    let kept = if numeric { text.replace(',', "") } else { text.to_owned() };
+    let settings = Settings { date_format: DateFormat::MonthDayYear, ..facts.settings };
+    let culture = Facts { settings, ..*facts };
+    let source = Kind { sql_type: SqlType::NVarChar(Length::Max), ..from.clone() };
+    let found = if kept.is_empty() {
+        None
+    } else {
+        converted(&Value::text(&kept), &source, to, None, Excess::Cut, &culture).ok()
+    };
+    found.ok_or_else(|| {
+        SqlError::new(
+            9819,
+            format!(
+                "Error converting string value into data type {} using culture ''.",
+                error::name(&to.sql_type)
+            ),
+        )
+    })
 }
 
 /// The text of a value in the default style of its type, as functions of texts see it.

@@ -14,7 +14,12 @@ use crate::relation::DateFormat;
 /// Years with two digits up to this one are in the 21st century.
 const TWO_DIGIT_YEAR_CUTOFF: i32 = 49;
 /// The most minutes that an offset is away from UTC.
-pub(super) const MAX_OFFSET: i16 = 14 * 60;
+const MAX_OFFSET: i16 = 14 * 60;
+
+/// True for the minutes of an offset that a `datetimeoffset` may have.
+pub(super) fn is_offset(minutes: i16) -> bool {
+    (-MAX_OFFSET..=MAX_OFFSET).contains(&minutes)
+}
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -136,9 +136,9 @@ impl<'a> Call<'a> {
         assign(&typed.value, &typed.kind, &Kind::new(to, true), self.facts)
     }
 
-    /// An argument as an integer; none for NULL.
+    /// An argument as an `int`; none for NULL.
     fn int(&self, place: usize) -> SqlResult<Option<i64>> {
-        match self.converted(place, SqlType::BigInt)? {
+        match self.converted(place, SqlType::Int)? {
             Value::Int(number) => Ok(Some(number)),
             _ => Ok(None),
         }
@@ -212,9 +212,23 @@ const REFUSED: &[&str] = &[
     "STRING_ESCAPE",
 ];
 
+/// No function has a longer name.
+const LONGEST_NAME: usize = 32;
+
 fn found(name: &str) -> Option<&'static Definition> {
-    let upper = name.to_ascii_uppercase();
-    FUNCTIONS.get(upper.strip_prefix("SYS.").unwrap_or(&upper)).copied()
+    // Once a row: without an allocation.
+    let mut buffer = [0; LONGEST_NAME];
+    let upper = buffer.get_mut(..name.len())?;
+    upper.copy_from_slice(name.as_bytes());
+    upper.make_ascii_uppercase();
+    let upper = std::str::from_utf8(upper).ok()?;
+    FUNCTIONS.get(upper.strip_prefix("SYS.").unwrap_or(upper)).copied()
+}
+
+/// The names of all functions, with the least and the most arguments.
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = (&'static str, usize, usize)> {
+    FUNCTIONS.values().map(|definition| (definition.name, definition.least, definition.most))
 }
 
 /// The kind of a function's result; none when there is no such function here. Names are

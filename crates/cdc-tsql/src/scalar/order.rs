@@ -24,6 +24,16 @@ pub(crate) fn compare(left: &Value, right: &Value, kind: &Kind) -> Option<Orderi
         (Value::Int(left), Value::Int(right))
         | (Value::DateTime2(left), Value::DateTime2(right))
         | (Value::Time(left), Value::Time(right)) => Some(left.cmp(right)),
+        (Value::Decimal(left), Value::Decimal(right)) => {
+            Some(i128::from(*left).cmp(&i128::from(*right)))
+        }
+        (Value::DateTime(left), Value::DateTime(right)) => Some(left.cmp(right)),
+        (Value::Date(left), Value::Date(right)) => Some(left.cmp(right)),
+        (Value::DateTimeOffset { utc: left, .. }, Value::DateTimeOffset { utc: right, .. }) => {
+            Some(left.cmp(right))
+        }
+        (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
+        (Value::Real(left), Value::Real(right)) => left.partial_cmp(right),
         (Value::Bytes(left), Value::Bytes(right)) => {
             Some(significant(left).cmp(significant(right)))
         }
@@ -223,7 +233,16 @@ pub(super) fn unaccented(text: &str, collation: Collation) -> Cow<'_, str> {
 
 /// True for a combining mark of the scripts that accents are written in.
 fn is_mark(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5bd}' | '\u{64b}'..='\u{652}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{3099}' | '\u{309a}')
+    [
+        '\u{300}'..='\u{36f}',
+        '\u{591}'..='\u{5bd}',
+        '\u{64b}'..='\u{652}',
+        '\u{1ab0}'..='\u{1aff}',
+        '\u{1dc0}'..='\u{1dff}',
+        '\u{3099}'..='\u{309a}',
+    ]
+    .iter()
+    .any(|marks| marks.contains(&c))
 }
 
 #[cfg(test)]

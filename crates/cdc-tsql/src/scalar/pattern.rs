@@ -1,5 +1,7 @@
 //! LIKE's patterns, and texts found within texts, as a collation compares their characters.
 
+use std::{cell::RefCell, rc::Rc};
+
 use cdc_fake::SqlResult;
 
 use super::{
@@ -22,9 +24,10 @@ enum Piece {
 }
 
 /// What a character is in a comparison. Of two that differ in case alone, the lower sorts first.
-type Weight = (char, bool);
+pub(super) type Weight = (char, bool);
 
-fn weight(c: char, collation: Collation) -> Weight {
+/// A character as it compares.
+pub(super) fn weight(c: char, collation: Collation) -> Weight {
     if collation.binary {
         return (c, false);
     }
@@ -55,7 +58,40 @@ pub(crate) fn like(
     escape: Option<char>,
     collation: Collation,
 ) -> SqlResult<bool> {
-    Ok(matches(&pieces(pattern, escape, collation), &weights(text, collation)))
+    Ok(matches(&cached_pieces(pattern, escape, collation), &weights(text, collation)))
+}
+
+/// A pattern that was read, with all that reading it depends on.
+struct Cached {
+    pattern: String,
+    escape: Option<char>,
+    collation: Collation,
+    pieces: Rc<[Piece]>,
+}
+
+thread_local! {
+    /// The pattern of the last row: a condition asks for the same one again and again.
+    static LAST: RefCell<Option<Cached>> = const { RefCell::new(None) };
+}
+
+fn cached_pieces(pattern: &str, escape: Option<char>, collation: Collation) -> Rc<[Piece]> {
+    LAST.with_borrow_mut(|last| {
+        if let Some(cached) = last
+            && cached.pattern == pattern
+            && cached.escape == escape
+            && cached.collation == collation
+        {
+            return Rc::clone(&cached.pieces);
+        }
+        let pieces: Rc<[Piece]> = pieces(pattern, escape, collation).into();
+        *last = Some(Cached {
+            pattern: pattern.to_owned(),
+            escape,
+            collation,
+            pieces: Rc::clone(&pieces),
+        });
+        pieces
+    })
 }
 
 /// True when a value matches a LIKE pattern: blanks at the end of a `char` or `varchar` do not have
@@ -76,7 +112,7 @@ pub(crate) fn like_of_kinds(
     let trimmed = text.trim_end_matches(' ');
     Ok(!blanks_count && trimmed.len() < text.len() && {
         // Any number of the blanks may be left over.
-        let pieces = pieces(pattern, escape, collation);
+        let pieces = cached_pieces(pattern, escape, collation);
         let all = weights(text, collation);
         let least = all.len() - (text.len() - trimmed.len());
         (least..all.len()).any(|end| matches(&pieces, all.get(..end).unwrap_or_default()))

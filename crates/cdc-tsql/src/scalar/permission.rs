@@ -36,10 +36,11 @@ enum Group {
     NText,
     Image,
     Xml,
+    Variant,
     Other,
 }
 
-const fn group(sql_type: &SqlType) -> Group {
+fn group(sql_type: &SqlType) -> Group {
     use SqlType as T;
     match sql_type {
         T::Binary(_) | T::VarBinary(_) => Group::Binary,
@@ -58,6 +59,7 @@ const fn group(sql_type: &SqlType) -> Group {
         T::NText => Group::NText,
         T::Image => Group::Image,
         T::Xml => Group::Xml,
+        T::Other(name) if name == "sql_variant" => Group::Variant,
         _ => Group::Other,
     }
 }
@@ -70,6 +72,11 @@ pub(super) fn permission(from: &SqlType, to: &SqlType) -> Permission {
     match (one, other) {
         (G::Other, _) | (_, G::Other) if from == to => Implicit,
         (G::Other, _) | (_, G::Other) => Never,
+        (G::Variant, G::Variant) => Implicit,
+        (G::Text | G::NText | G::Image | G::Xml | G::RowVersion, G::Variant)
+        | (G::Variant, G::Text | G::NText | G::Image | G::Xml | G::RowVersion) => Never,
+        (_, G::Variant) => Implicit,
+        (G::Variant, _) => Explicit,
 
         (G::Binary, G::Date | G::Time | G::Moment2 | G::Xml) => Explicit,
         (G::Binary, G::Approximate | G::Text | G::NText) => Never,
@@ -115,9 +122,8 @@ pub(super) fn permission(from: &SqlType, to: &SqlType) -> Permission {
         (G::RowVersion, G::Guid | G::Text | G::NText | G::Xml) => Never,
         (G::RowVersion, _) => Implicit,
 
-        (G::Text, G::Char | G::NChar | G::Text | G::NText)
-        | (G::NText, G::NChar | G::Text | G::NText) => Implicit,
-        (G::NText, G::Char) | (G::Text | G::NText, G::Xml) => Explicit,
+        (G::Text | G::NText, G::Char | G::NChar | G::Text | G::NText) => Implicit,
+        (G::Text | G::NText, G::Xml) => Explicit,
         (G::Image, G::Binary | G::RowVersion | G::Image) => Implicit,
         (G::Xml, G::Xml) => Implicit,
         (G::Xml, G::Binary | G::Char | G::NChar) => Explicit,
@@ -180,12 +186,15 @@ mod tests {
             (T::UniqueIdentifier, T::Int, Never),
             (T::RowVersion, T::BigInt, Implicit),
             (T::RowVersion, NVARCHAR, Never),
-            (T::NText, VARCHAR, Explicit),
+            (T::NText, VARCHAR, Implicit),
             (T::Text, T::Int, Never),
             (T::Image, VARBINARY, Implicit),
             (T::Xml, NVARCHAR, Explicit),
             (NVARCHAR, T::Xml, Implicit),
             (T::Other("geography".into()), VARCHAR, Never),
+            (T::Other("sql_variant".into()), T::Int, Explicit),
+            (T::Int, T::Other("sql_variant".into()), Implicit),
+            (T::Xml, T::Other("sql_variant".into()), Never),
         ] {
             assert_eq!(permission(&from, &to), permission_wanted, "{from} to {to}");
         }

@@ -1,3 +1,5 @@
+//! Aggregates over rows, case by case.
+
 use proptest::prelude::*;
 
 use super::*;

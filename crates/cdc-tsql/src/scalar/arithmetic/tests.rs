@@ -1,3 +1,5 @@
+//! Operators, case by case.
+
 use cdc_core::Length;
 use proptest::prelude::*;
 

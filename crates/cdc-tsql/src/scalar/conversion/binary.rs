@@ -9,11 +9,13 @@ use super::{Excess, swapped};
 use crate::{
     kind::Kind,
     scalar::{
-        Facts, code_page, error,
+        Facts, code_page,
+        date_read::is_offset,
+        error,
         exact::{MAX_PRECISION, digits_of},
         moment::{
-            DAY_1900, FIRST_DAY, OLD_TICKS_A_DAY, TICKS_A_DAY, TICKS_A_MINUTE, Wall, old_to_ticks,
-            scale_of, ticks_to_old, unit,
+            DAY_1900, FIRST_DAY, LAST_DAY, OLD_TICKS_A_DAY, TICKS_A_DAY, TICKS_A_MINUTE, Wall,
+            old_to_ticks, scale_of, ticks_to_old, unit,
         },
         precedence::{is_national, length},
     },
@@ -257,16 +259,18 @@ fn wall_of_bytes(bytes: &[u8], to: &SqlType) -> Option<Wall> {
             };
             let (time, rest) = rest.split_at_checked(width)?;
             let time = little(time).checked_mul(unit(*scale)).filter(|time| *time < TICKS_A_DAY)?;
+            let midnight = |bytes: &[u8]| {
+                let days = little(bytes) + FIRST_DAY;
+                (days <= LAST_DAY).then(|| days * TICKS_A_DAY)
+            };
             match (to, rest) {
                 (T::Time { .. }, []) => plain(DAY_1900 * TICKS_A_DAY + time),
-                (T::DateTime2 { .. }, [_, _, _]) => {
-                    plain((little(rest) + FIRST_DAY) * TICKS_A_DAY + time)
-                }
+                (T::DateTime2 { .. }, [_, _, _]) => plain(midnight(rest)? + time),
                 (T::DateTimeOffset { .. }, [a, b, c, low, high]) => {
                     let offset = i16::from_le_bytes([*low, *high]);
-                    let utc = (little(&[*a, *b, *c]) + FIRST_DAY) * TICKS_A_DAY + time;
+                    let utc = midnight(&[*a, *b, *c])? + time;
                     let ticks = utc + i64::from(offset) * TICKS_A_MINUTE;
-                    (offset.abs() <= 14 * 60).then_some(Wall { ticks, offset: Some(offset) })
+                    is_offset(offset).then_some(Wall { ticks, offset: Some(offset) })
                 }
                 _ => None,
             }

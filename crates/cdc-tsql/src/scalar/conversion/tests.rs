@@ -1,4 +1,5 @@
-use cdc_core::Length;
+//! Conversions, pair by pair and style by style.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -307,6 +308,12 @@ fn dates_become_other_dates() {
             SqlType::DateTime2 { scale: 0 },
             Ok("9999-12-31 23:59:59"),
         ),
+        (
+            "9999-12-31 23:59:59.9999999 +00:00",
+            DTO,
+            SqlType::DateTimeOffset { scale: 0 },
+            Ok("9999-12-31 23:59:59 +00:00"),
+        ),
         ("2024-03-05", SqlType::Date, TIME, Err(529)),
     ]);
     // Style 1 takes the moment in UTC.
@@ -398,6 +405,42 @@ fn no_message_quotes_the_value() {
         let error = convert(&Value::text(secret), &from, &to, None, false, &facts());
         let message = error.expect_err("refused").message;
         assert!(!message.contains(secret) && !message.contains("5e"), "{message}");
+    }
+}
+
+#[test]
+fn a_variant_converts_as_what_is_in_it() {
+    let variant = || SqlType::Other("sql_variant".into());
+    for (value, to, wanted) in [
+        (Value::Int(3), SqlType::Int, Ok(Value::Int(3))),
+        (Value::text("16"), SqlType::Int, Ok(Value::Int(16))),
+        (Value::Int(3), varchar(9), Ok(Value::text("3"))),
+        (Value::text("x"), SqlType::Int, Err(245)),
+        (Value::Int(300), SqlType::TinyInt, Err(220)),
+    ] {
+        assert_eq!(cast(&value, &variant(), &to, None), wanted, "{to}");
+    }
+    assert_eq!(cast(&Value::Int(1), &SqlType::Int, &variant(), None), Ok(Value::Int(1)));
+}
+
+#[test]
+fn parse_reads_american_texts() {
+    let from = Kind::new(nvarchar(60), true);
+    for (text, to, wanted) in [
+        ("03/05/2024", SqlType::Date, Ok("2024-03-05")),
+        ("March 5, 2024 1:05 PM", SqlType::DateTime2 { scale: 0 }, Ok("2024-03-05 13:05:00")),
+        ("1,234.5", decimal(8, 2), Ok("1234.50")),
+        ("$1,234.5", SqlType::Money, Ok("1234.5000")),
+        ("x", SqlType::Int, Err(9819)),
+        ("", SqlType::Date, Err(9819)),
+        ("(getdate())", SqlType::DateTime, Err(9819)),
+        ("1", varchar(9), Err(10_761)),
+    ] {
+        let settings = Settings { date_format: DateFormat::DayMonthYear, ..Settings::default() };
+        let facts = Facts { settings, ..facts() };
+        let kind = Kind::new(to.clone(), true);
+        let found = parse(&Value::text(text), &from, &kind, &facts).map_err(|error| error.number);
+        assert_eq!(found, wanted.map(|text| value(text, &to)), "{text} as {to}");
     }
 }
 

@@ -182,6 +182,14 @@ pub(in crate::scalar) fn fitted(
         return Ok(Value::text(&narrowed));
     };
     let limit = usize::from(limit);
+    let padded = matches!(to, SqlType::Char(_) | SqlType::NChar(_));
+    if narrowed.is_ascii() && narrowed.len() <= limit {
+        // Most texts: as many bytes as units.
+        return Ok(match limit - narrowed.len() {
+            blanks if padded => Value::text(&format!("{narrowed}{:blanks$}", "")),
+            _ => Value::text(&narrowed),
+        });
+    }
     let width = |c: char| match () {
         () if national => c.len_utf16(),
         () if c.is_ascii() => 1,
@@ -201,11 +209,8 @@ pub(in crate::scalar) fn fitted(
     if excess == Excess::Refused && rest.chars().any(|c| c != ' ') {
         return Err(error::truncated(to));
     }
-    if matches!(to, SqlType::Char(_) | SqlType::NChar(_)) && length < limit {
-        let mut padded = String::with_capacity(kept.len() + limit - length);
-        padded.push_str(kept);
-        padded.extend(std::iter::repeat_n(' ', limit - length));
-        return Ok(Value::text(&padded));
+    if padded && length < limit {
+        return Ok(Value::text(&format!("{kept}{:blanks$}", "", blanks = limit - length)));
     }
     Ok(Value::text(kept))
 }

@@ -185,7 +185,7 @@ pub(super) fn moment(
 
 fn dateadd_kind(signature: &Signature<'_>) -> SqlResult<Kind> {
     let part = part_word(signature)?;
-    signature.takes(1..2, &SqlType::BigInt)?;
+    signature.takes(1..2, &SqlType::Int)?;
     let sql_type = moment_type(signature, 2, SqlType::DateTime)?;
     let fine = matches!(part, Part::Microsecond | Part::Nanosecond);
     let old = matches!(sql_type, SqlType::DateTime | SqlType::SmallDateTime);
@@ -338,15 +338,15 @@ fn number_of(part: Part, wall: Wall, sql_type: &SqlType, date_first: u8) -> i64 
     let Date { year, month, day } = wall.date();
     let first = days_of(year, 1, 1).unwrap_or_default();
     let day_of_year = wall.days() - first + 1;
-    let time = match sql_type {
-        // A datetime has the nearest millisecond of its third.
-        SqlType::DateTime => rounded(wall.time(), 10_000),
+    let time = match (sql_type, part) {
+        // The milliseconds of a datetime are the nearest ones to its third.
+        (SqlType::DateTime, Part::Millisecond) => rounded(wall.time(), 10_000),
         _ => wall.time(),
     };
     let fraction = time % TICKS_A_SECOND;
     match part {
         Part::Year => i64::from(year),
-        Part::Quarter => i64::from((month + 2) / 3),
+        Part::Quarter => i64::from(month.div_ceil(3)),
         Part::Month => i64::from(month),
         Part::DayOfYear => day_of_year,
         Part::Day => i64::from(day),

@@ -8,7 +8,7 @@ use crate::{
     kind::Kind,
     scalar::{
         conversion::assign,
-        date_read::MAX_OFFSET,
+        date_read::is_offset,
         error,
         moment::{TICKS_A_DAY, TICKS_A_MINUTE, TICKS_A_SECOND, Wall, days_of, scale_of, unit},
         precedence::{Family, family},
@@ -157,7 +157,7 @@ fn with_offset(call: &Call<'_>, keep_moment: bool) -> SqlResult<Value> {
             _ => return Err(invalid()),
         },
     };
-    if minutes.abs() > MAX_OFFSET {
+    if !is_offset(minutes) {
         return Err(invalid());
     }
     let shift = i64::from(minutes) * TICKS_A_MINUTE;
@@ -174,7 +174,8 @@ fn parsed_offset(text: &str) -> Option<i16> {
         None => (1, text.strip_prefix('+')?),
     };
     let (hours, minutes) = digits.split_once(':')?;
-    if hours.len() > 2 || minutes.len() != 2 {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if hours.len() > 2 || minutes.len() != 2 || !digits(hours) || !digits(minutes) {
         return None;
     }
     let (hours, minutes): (i16, i16) = (hours.parse().ok()?, minutes.parse().ok()?);
@@ -268,7 +269,7 @@ fn wall_of_parts(parts: &[i64], to: &SqlType) -> Option<(Wall, SqlType)> {
             // Both parts of an offset have its sign.
             let signs_agree = hours.signum() * minutes.signum() >= 0 && minutes.abs() < 60;
             let offset = i16::try_from(hours * 60 + minutes).ok()?;
-            (signs_agree && offset.abs() <= MAX_OFFSET).then_some((
+            (signs_agree && is_offset(offset)).then_some((
                 Wall { offset: Some(offset), ..plain(time) },
                 SqlType::DateTimeOffset { scale },
             ))

@@ -177,10 +177,10 @@ fn sign(call: &Call<'_>) -> SqlResult<Value> {
     let unit = digits_of(&kind.sql_type).and_then(|(_, scale)| rescale(1, 0, scale));
     Ok(match value {
         Value::Int(number) => Value::Int(number.signum()),
-        Value::Float(number) if number == 0.0 => Value::Float(0.0),
+        Value::Float(0.0) => Value::Float(0.0),
         Value::Float(number) => Value::Float(number.signum()),
         Value::Decimal(digits) => {
-            Value::decimal(i128::from(digits).signum() * unit.unwrap_or_default())
+            held(i128::from(digits).signum() * unit.unwrap_or_default(), &kind.sql_type)?
         }
         other => other,
     })
@@ -225,7 +225,7 @@ fn round(call: &Call<'_>) -> SqlResult<Value> {
             let (_, scale) = digits_of(to).unwrap_or((MAX_PRECISION, 0));
             held(rounded_digits(digits.into(), scale, places, cut), to)?
         }
-        Value::Float(number) => Value::Float(rounded_float(number, places, cut)),
+        Value::Float(number) => finite(rounded_float(number, places, cut))?,
         other => other,
     })
 }
@@ -244,7 +244,12 @@ fn rounded_digits(digits: i128, scale: u8, places: i64, cut: bool) -> i128 {
 }
 
 fn rounded_float(number: f64, places: i64, cut: bool) -> f64 {
-    let Ok(places) = i32::try_from(places.clamp(-320, 320)) else { return number };
+    /// No float has more digits on either side of its point.
+    const MOST: i64 = 308;
+    if places < -MOST {
+        return 0.0;
+    }
+    let Ok(places) = i32::try_from(places.min(MOST)) else { return number };
     let power = 10_f64.powi(places.abs());
     let scaled = if places < 0 { number / power } else { number * power };
     if !scaled.is_finite() || scaled.abs() >= 1e16 {

@@ -1,3 +1,5 @@
+//! Types of operators and of alternatives, case by case.
+
 use super::*;
 use crate::scalar::collation::named;
 
