@@ -28,7 +28,7 @@ use crate::{
 };
 
 mod binder;
-mod change;
+pub(crate) mod change;
 mod evaluate;
 mod expression;
 mod finish;

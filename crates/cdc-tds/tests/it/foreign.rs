@@ -19,7 +19,7 @@ async fn connect(
     config.encryption(encryption);
     config.trust_cert();
     let socket = TcpStream::connect(server.address).await.unwrap();
-    Client::connect(config, socket.compat_write()).await
+    Box::pin(Client::connect(config, socket.compat_write())).await
 }
 
 #[tokio::test]

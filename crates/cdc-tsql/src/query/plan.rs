@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::expression::{Column, Condition, Expr, Test};
 use crate::{
     kind::Kind,
-    relation::{ObjectName, Relation},
+    relation::{ObjectName, Relation, RelationColumn},
     talk::ResultColumn,
 };
 
@@ -20,9 +20,33 @@ pub(super) struct Plan {
     pub outward: Vec<Column>,
     /// True when it reads the rows of a recursive expression's last round.
     pub recursive: bool,
+    /// The one table whose rows it gives, each at most once; changing the query's rows changes
+    /// that table's.
+    pub base: Option<Base>,
+}
+
+/// A table whose rows a query gives.
+#[derive(Clone)]
+pub(super) struct Base {
+    /// Its name.
+    pub table: ObjectName,
+    /// Its columns, the hidden ones too.
+    pub columns: Vec<RelationColumn>,
+    /// The slot of its row in the query.
+    pub slot: usize,
 }
 
 impl Plan {
+    /// Gives the base table's columns behind the query's own.
+    pub(super) fn with_base(&mut self) -> Option<Base> {
+        let base = self.base.clone()?;
+        let Body::Select(select) = &mut self.body else { return None };
+        for (column, of) in base.columns.iter().enumerate() {
+            select.output.push(Expr::column(base.slot, column, of.kind.clone()));
+        }
+        Some(base)
+    }
+
     /// Leaves out what does not decide whether there is a row: EXISTS computes no select list.
     pub(super) fn only_whether(&mut self) {
         let Body::Select(select) = &mut self.body else { return };

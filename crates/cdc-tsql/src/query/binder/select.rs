@@ -13,7 +13,7 @@ use crate::{
         level::{Level, Place, Tables, Visible},
         naming::{parts, same},
         placement,
-        plan::{Body, GroupPlan, Limit, OrderBy, OrderKey, Plan, SelectPlan},
+        plan::{Base, Body, GroupPlan, Limit, OrderBy, OrderKey, Plan, SelectPlan, Source},
         refusal::{ambiguous, syntax, unsupported},
     },
     talk::ResultColumn,
@@ -71,6 +71,14 @@ impl<'a> Binder<'a> {
             }
             _ => 0,
         };
+        let base = match (&source, level.sources.as_slice()) {
+            (Some(Source::Scan(_)), [Visible { object: Some(table), columns, slot, .. }])
+                if !grouped && !distinct =>
+            {
+                Some(Base { table: table.clone(), columns: columns.clone(), slot: *slot })
+            }
+            _ => None,
+        };
         let (output, columns) = items.into_iter().map(|item| (item.expr, item.column)).unzip();
         let body = SelectPlan {
             source,
@@ -89,6 +97,7 @@ impl<'a> Binder<'a> {
             body: Body::Select(Box::new(body)),
             outward: level.outward.take(),
             recursive: level.recursive.get(),
+            base,
         })
     }
 
