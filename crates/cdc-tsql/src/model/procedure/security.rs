@@ -114,7 +114,8 @@ fn rename(
     if !names.database.permits(&names.access.rights, Permission::Alter, &on) {
         return Err(ambiguous(&text));
     }
-    names.database.change_schema(change)?;
+    let waiting = names.access.waiting();
+    names.database.change_schema_in(names.transaction(), &waiting, &change)?;
     tell(
         output,
         15_477,
