@@ -195,6 +195,17 @@ fn rights_keep_their_words() {
 }
 
 #[test]
+fn blocks_nest_as_deep_as_people_write_and_no_deeper() {
+    let chain = |levels: usize| format!("{} SELECT 1", "IF 1 = 2 SELECT 2 ELSE ".repeat(levels));
+    assert_eq!(read(&chain(500)).len(), 1);
+    let blocks =
+        |levels: usize| format!("{}SELECT 1{}", "BEGIN ".repeat(levels), " END".repeat(levels));
+    assert_eq!(read(&blocks(30)).len(), 1);
+    assert_eq!(refused(&blocks(100)).0, 191);
+    assert_eq!(refused(&format!("SELECT {}1{}", "(".repeat(300), ")".repeat(300))).0, 191);
+}
+
+#[test]
 fn a_quoted_name_is_a_string_when_the_session_says_so() {
     let off = Settings { quoted_identifier: false, ..Settings::default() };
     let statements = parse("SELECT \"a\"", &off).expect("readable");
