@@ -206,6 +206,20 @@ fn blocks_nest_as_deep_as_people_write_and_no_deeper() {
 }
 
 #[test]
+fn chains_of_operators_are_as_long_as_a_stack_can_walk() {
+    let chain = |count: usize, with: &str| vec!["1 = 1"; count].join(with);
+    for with in [" AND ", " OR ", " + "] {
+        assert_eq!(refused(&format!("SELECT 1\nWHERE {}", chain(500, with))), (191, 2), "{with}");
+    }
+    assert_eq!(refused(&vec!["SELECT 1"; 500].join(" UNION ALL ")).0, 191);
+    // Lists, statements and parts of statements are no chains.
+    assert_eq!(read(&vec!["SELECT 1 + 1"; 500].join(" ")).len(), 500);
+    assert_eq!(read(&format!("SELECT {}", vec!["1 + 1"; 500].join(", "))).len(), 1);
+    let rows = vec!["(1 + 1, -1)"; 1000].join(", ");
+    assert_eq!(read(&format!("INSERT t VALUES {rows}")).len(), 1);
+}
+
+#[test]
 fn a_quoted_name_is_a_string_when_the_session_says_so() {
     let off = Settings { quoted_identifier: false, ..Settings::default() };
     let statements = parse("SELECT \"a\"", &off).expect("readable");
