@@ -38,7 +38,7 @@ pub(crate) struct SyntaxError {
 ///
 /// # Errors
 /// The first thing that cannot be read. Nothing of the batch may run then.
-pub(crate) fn parse(text: &str, settings: &Settings) -> Result<Vec<Statement>, SyntaxError> {
+pub(crate) fn parse(text: &str, settings: &Settings) -> Result<Batch, SyntaxError> {
     let tokens = tokens::read(text, settings)?;
     chain::check(&tokens)?;
     reader::Reader::new(text, tokens).batch()

@@ -122,8 +122,8 @@ impl Runner<'_> {
             return Err(unknown_procedure("").into());
         };
         let settings = self.core.options.expressions;
-        let statements = crate::syntax::parse(&format!("EXEC {text}"), &settings);
-        match statements.ok().as_deref() {
+        let batch = crate::syntax::parse(&format!("EXEC {text}"), &settings);
+        match batch.ok().as_ref().map(|batch| batch.statements.as_slice()) {
             Some([one]) => match &one.body {
                 crate::syntax::Body::Execute(Execute {
                     procedure: ProcedureName::Name(name),

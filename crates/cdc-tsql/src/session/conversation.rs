@@ -4,7 +4,7 @@ use cdc_fake::SqlError;
 
 use super::{
     failure::{Failure, Raised, Run},
-    frame::Frame,
+    frame::{Frame, undeclared},
     options::{Options, isolation},
     prepared::PreparedTexts,
     runner::{Core, Last, Runner, go_on},
@@ -13,7 +13,7 @@ use super::{
     transactions::Transactions,
 };
 use crate::{
-    syntax,
+    syntax::{self, FreeVariable},
     talk::{
         Argument, Cancel, Change, Conversation, Greeting, Message, Procedure, Replies,
         StatementKind, TransactionRequest,
@@ -132,15 +132,35 @@ impl Runner<'_> {
     /// Runs the statements of a text.
     pub(super) fn text_of_statements(&mut self, text: &str, frame: &Frame) -> Run<()> {
         let settings = self.core.options.expressions;
-        let statements = syntax::parse(text, &settings).map_err(|error| {
+        let batch = syntax::parse(text, &settings).map_err(|error| {
             self.core.last.error = error.error.number;
             Failure::Raised(Raised::new(error.error, error.line, &frame.procedure))
         })?;
         if self.core.options.parse_only {
             return Ok(());
         }
-        self.list(&statements, frame).map(|_| ())
+        require_declared(&batch.free, |_| false, frame)?;
+        self.list(&batch.statements, frame).map(|_| ())
     }
+}
+
+/// Refuses a text that uses a variable which neither it nor its parameters declare: nothing of it
+/// may run.
+pub(super) fn require_declared(
+    free: &[FreeVariable],
+    is_parameter: impl Fn(&str) -> bool,
+    frame: &Frame,
+) -> Run<()> {
+    let Some(unknown) = free.iter().find(|variable| !is_parameter(&variable.name)) else {
+        return Ok(());
+    };
+    let error = match unknown.table {
+        true => {
+            SqlError::new(1087, format!("Must declare the table variable \"{}\".", unknown.name))
+        }
+        false => undeclared(&unknown.name),
+    };
+    Err(Failure::Raised(Raised::new(error, unknown.line, &frame.procedure)))
 }
 
 impl Conversation for Session {

@@ -1,6 +1,9 @@
 //! The reader: tokens one by one, and `sqlparser` for the parts it knows.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use cdc_fake::SqlError;
 use sqlparser::{
@@ -10,7 +13,7 @@ use sqlparser::{
     tokenizer::{Location, Token, TokenWithSpan},
 };
 
-use super::{Body, Statement, SyntaxError, extent, unsupported};
+use super::{Batch, Body, FreeVariable, Statement, SyntaxError, extent, unsupported};
 use crate::relation::ObjectName;
 
 /// Blocks within blocks: above what people write, and well within a thread's stack.
@@ -27,11 +30,67 @@ pub(super) struct Reader {
     tokens: Vec<TokenWithSpan>,
     pub(super) at: usize,
     depth: usize,
+    /// Where words stand that look like variables and are names of arguments.
+    argument_names: HashSet<Location>,
+    /// Variables by their names in lower case, and where each is declared.
+    declared: HashMap<String, Location>,
 }
 
 impl Reader {
     pub(super) fn new(text: &str, tokens: Vec<TokenWithSpan>) -> Self {
-        Self { text: text.into(), tokens, at: 0, depth: 0 }
+        Self {
+            text: text.into(),
+            tokens,
+            at: 0,
+            depth: 0,
+            argument_names: HashSet::new(),
+            declared: HashMap::new(),
+        }
+    }
+
+    /// Notes that the variable just read is the name of an argument.
+    pub(super) fn note_argument_name(&mut self) {
+        if let Some(place) = self.last_place() {
+            self.argument_names.insert(place);
+        }
+    }
+
+    /// Notes that the variable just read is declared here.
+    pub(super) fn note_declaration(&mut self, name: &str) {
+        if let Some(place) = self.last_place() {
+            self.declared.entry(name.to_lowercase()).or_insert(place);
+        }
+    }
+
+    fn last_place(&self) -> Option<Location> {
+        let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        last.map(|token| token.span.start)
+    }
+
+    /// The variables that are used and not declared before.
+    fn free(&self) -> Vec<FreeVariable> {
+        let mut free: Vec<FreeVariable> = Vec::new();
+        let mut before = String::new();
+        for token in &self.tokens {
+            let word = extent::word(&token.token);
+            let place = token.span.start;
+            if let Token::Word(found) = &token.token
+                && word.as_ref().is_some_and(|word| is_variable(word))
+                && !self.argument_names.contains(&place)
+                && self.declared.get(&found.value.to_lowercase()).is_none_or(|at| *at > place)
+            {
+                free.push(FreeVariable {
+                    name: found.value.clone(),
+                    line: u32::try_from(place.line).unwrap_or(1),
+                    table: matches!(
+                        before.as_str(),
+                        "FROM" | "JOIN" | "INTO" | "INSERT" | "UPDATE"
+                    ),
+                });
+            }
+            before = word.unwrap_or_default();
+        }
+        free
     }
 
     /// The text from a token up to the last one that was taken, as the client wrote it.
@@ -44,12 +103,12 @@ impl Reader {
         range.and_then(|range| self.text.get(range)).unwrap_or_default().to_owned()
     }
 
-    pub(super) fn batch(mut self) -> Read<Vec<Statement>> {
+    pub(super) fn batch(mut self) -> Read<Batch> {
         let mut statements = Vec::new();
         loop {
             self.skip_semicolons();
             if self.peek().is_none() {
-                return Ok(statements);
+                return Ok(Batch { statements, free: self.free() });
             }
             statements.push(self.statement()?);
         }
@@ -247,7 +306,7 @@ impl Reader {
     }
 
     pub(super) fn peeks_variable(&self) -> bool {
-        self.peek_word().is_some_and(|word| word.starts_with('@') && !word.starts_with("@@"))
+        self.peek_word().is_some_and(|word| is_variable(&word))
     }
 
     /// A string constant when it is ahead.
@@ -407,6 +466,11 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// True for a variable's name; names that begin with `@@` are functions.
+fn is_variable(word: &str) -> bool {
+    word.starts_with('@') && !word.starts_with("@@")
 }
 
 /// Words that the server calls keywords in its message.

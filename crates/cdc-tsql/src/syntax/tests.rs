@@ -5,7 +5,7 @@ use super::*;
 
 fn read(text: &str) -> Vec<Statement> {
     match parse(text, &Settings::default()) {
-        Ok(statements) => statements,
+        Ok(batch) => batch.statements,
         Err(error) => panic!("{text}: {error:?}"),
     }
 }
@@ -206,6 +206,18 @@ fn blocks_nest_as_deep_as_people_write_and_no_deeper() {
 }
 
 #[test]
+fn variables_that_nothing_declares_are_named_with_their_lines() {
+    let free = |text: &str| {
+        let batch = parse(text, &Settings::default()).expect("readable");
+        batch.free.into_iter().map(|one| (one.name, one.line, one.table)).collect::<Vec<_>>()
+    };
+    assert_eq!(free("DECLARE @a int = 1, @t TABLE (a int) SELECT @a, @@ROWCOUNT FROM @t"), []);
+    assert_eq!(free("SELECT 1\nSELECT @a DECLARE @a int"), [("@a".into(), 2, false)]);
+    assert_eq!(free("EXEC p @x = 1, @y = @z OUTPUT"), [("@z".into(), 1, false)]);
+    assert_eq!(free("INSERT @t SELECT [@b] FROM u"), [("@t".into(), 1, true)]);
+}
+
+#[test]
 fn chains_of_operators_are_as_long_as_a_stack_can_walk() {
     let chain = |count: usize, with: &str| vec!["1 = 1"; count].join(with);
     for with in [" AND ", " OR ", " + "] {
@@ -222,7 +234,7 @@ fn chains_of_operators_are_as_long_as_a_stack_can_walk() {
 #[test]
 fn a_quoted_name_is_a_string_when_the_session_says_so() {
     let off = Settings { quoted_identifier: false, ..Settings::default() };
-    let statements = parse("SELECT \"a\"", &off).expect("readable");
+    let statements = parse("SELECT \"a\"", &off).expect("readable").statements;
     assert!(format!("{statements:?}").contains("SingleQuotedString"));
 }
 

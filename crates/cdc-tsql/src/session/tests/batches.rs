@@ -46,6 +46,16 @@ fn variables_live_as_long_as_their_batch() {
 }
 
 #[test]
+fn nothing_runs_of_a_batch_that_uses_what_it_does_not_declare() {
+    let mut rig = Rig::new();
+    rig.run("CREATE TABLE u (a int)");
+    let recording = rig.tell("INSERT u VALUES (1)\nSELECT @b");
+    assert_eq!((recording.errors(), recording.messages()[0].line), (vec![137], 2));
+    assert_eq!(rig.error("INSERT @t VALUES (1)"), 1087);
+    assert_eq!(rig.ints("SELECT COUNT(*) FROM u"), [0]);
+}
+
+#[test]
 fn a_variable_takes_a_value_as_its_type_does() {
     let mut rig = Rig::new();
     assert_eq!(rig.one("DECLARE @a varchar(2) = 'abc' SELECT @a"), "ab".into());
