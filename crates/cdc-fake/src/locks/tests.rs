@@ -1,3 +1,5 @@
+//! Tests of locks, waits and deadlocks.
+
 use std::{sync::mpsc, thread, time::Duration};
 
 use cdc_core::{SqlType, TableName};

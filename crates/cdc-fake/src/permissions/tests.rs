@@ -1,3 +1,5 @@
+//! Tests of rights.
+
 use cdc_core::TableName;
 
 use super::*;

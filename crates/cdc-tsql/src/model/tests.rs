@@ -1,3 +1,5 @@
+//! Tests of names, relations and functions, and the server they are tested on.
+
 use std::ops::ControlFlow;
 
 use cdc_core::{SqlType, Timestamp};

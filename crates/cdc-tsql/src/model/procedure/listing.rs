@@ -7,7 +7,7 @@ use cdc_fake::{IndexKind, SqlError, SqlResult, Value};
 
 use super::{
     Arguments, NAME, PATTERN, ProcedureInfo, ProcedureOutput, Typed, give, may, must,
-    types::{OdbcType, odbc_type},
+    odbc_type::{OdbcType, odbc_type},
 };
 use crate::{
     model::{
