@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    Result, bench, fuzz, readers,
+    Result, bench, clients, fuzz, readers,
     require::{self, Required},
     simulation, steps, tidy,
     workspace::Workspace,
@@ -54,6 +54,8 @@ enum Task {
     },
     /// Compare written tables row for row in Delta readers other than the one that wrote them.
     Readers(ReadersArguments),
+    /// Let foreign drivers and programs use the SQL Server in memory, and compare what they see.
+    Clients(ClientsArguments),
     /// Run the fuzz targets one after the other. Needs a nightly toolchain and cargo-fuzz.
     Fuzz(FuzzArguments),
 }
@@ -86,6 +88,16 @@ struct ReadersArguments {
     dir: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Args)]
+struct ClientsArguments {
+    /// The clients to run; all when there is none.
+    #[arg(value_name = "NAME")]
+    clients: Vec<clients::Client>,
+    /// Install the missing clients into private directories below the build directory.
+    #[arg(long)]
+    install: bool,
+}
+
 fn main() -> ExitCode {
     match run(&Arguments::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
@@ -110,6 +122,11 @@ fn run(task: &Task) -> Result<()> {
                 sanitizer: arguments.sanitizer.clone(),
             };
             fuzz::run(&Workspace::find()?, &request)
+        }
+        Task::Clients(arguments) => {
+            let request =
+                clients::Request { install: arguments.install, clients: arguments.clients.clone() };
+            clients::run(&Workspace::find()?, &Required::from_env("")?, &request).map(|_| ())
         }
         Task::Bench { lines, quick } => bench::run(&Workspace::find()?, lines, *quick),
         Task::Readers(arguments) => {

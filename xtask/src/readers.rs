@@ -16,7 +16,7 @@ use crate::{
     Failure, Result,
     require::Required,
     steps,
-    workspace::{self, Workspace},
+    workspace::{self, Workspace, last_line, quietly},
 };
 
 /// The script and where it lies.
@@ -217,27 +217,6 @@ impl Environment {
             .args(packages);
         quietly(&mut install, "pip install")
     }
-}
-
-/// Runs a command and keeps its output for the case that it fails.
-fn quietly(command: &mut Command, what: &str) -> Result<()> {
-    let output = command.output().map_err(|e| Failure::caused(what, e))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    // `venv` explains itself on stdout, pip on stderr.
-    let reason = [output.stderr, output.stdout]
-        .iter()
-        .map(|text| last_line(text))
-        .find(|line| !line.is_empty())
-        .unwrap_or_default();
-    Err(Failure::caused(what, reason))
-}
-
-fn last_line(output: &[u8]) -> String {
-    let text = String::from_utf8_lossy(output);
-    let line = text.lines().rfind(|line| !line.trim().is_empty());
-    line.unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]

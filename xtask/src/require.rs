@@ -10,8 +10,24 @@ use crate::{Failure, Result};
 /// The variable's name.
 pub const VARIABLE: &str = "CDC_REQUIRE";
 
-/// Every name the variable may hold: tools, readers, and live servers of the test package.
-pub const NAMES: [&str; 6] = ["fmt", "clippy", "duckdb", "polars-deltalake", "chdb", "mssql"];
+/// Every name the variable may hold: tools, readers, clients, and live servers of the test package.
+pub const NAMES: [&str; 15] = [
+    "fmt",
+    "clippy",
+    "duckdb",
+    "polars-deltalake",
+    "chdb",
+    "mssql",
+    "tsql",
+    "pymssql",
+    "pytds",
+    "mssql-python",
+    "connectorx",
+    "tedious",
+    "debezium",
+    "rivet",
+    "mssql-cdc-pyspark",
+];
 
 /// What `cargo xtask ci` requires when the variable is not set.
 pub const CI: &str = "duckdb,polars-deltalake,fmt,clippy";

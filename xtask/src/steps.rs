@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    Failure, Finding, Result, Tree, readers,
+    Failure, Finding, Result, Tree, clients, readers,
     require::{self, Required},
     simulation, tidy as rules,
     workspace::{self, Workspace},
@@ -23,6 +23,7 @@ enum Step {
     Planted,
     Sim,
     Readers,
+    Clients,
 }
 
 /// The second command of the step `clippy`: the mistakes of the simulator's proof are compiled with
@@ -50,8 +51,16 @@ enum Outcome {
 }
 
 impl Step {
-    const ALL: [Self; 7] =
-        [Self::Tidy, Self::Fmt, Self::Clippy, Self::Test, Self::Sim, Self::Planted, Self::Readers];
+    const ALL: [Self; 8] = [
+        Self::Tidy,
+        Self::Fmt,
+        Self::Clippy,
+        Self::Test,
+        Self::Sim,
+        Self::Planted,
+        Self::Readers,
+        Self::Clients,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -62,13 +71,14 @@ impl Step {
             Self::Planted => "planted",
             Self::Sim => "sim",
             Self::Readers => "readers",
+            Self::Clients => "clients",
         }
     }
 
     /// The cargo command behind the step; the others run in this process.
     const fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Tidy | Self::Sim | Self::Readers => &[],
+            Self::Tidy | Self::Sim | Self::Readers | Self::Clients => &[],
             Self::Fmt => &["fmt", "--all", "--check"],
             Self::Clippy => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
             Self::Test => &["test", "--workspace"],
@@ -88,7 +98,7 @@ impl Step {
         let component = match self {
             Self::Fmt => "rustfmt",
             Self::Clippy => "clippy",
-            Self::Tidy | Self::Test | Self::Planted | Self::Sim | Self::Readers => return None,
+            _ => return None,
         };
         let present = workspace::succeeds(&mut workspace.cargo(&[self.name(), "--version"]));
         (!present).then(|| format!("not installed; rustup component add {component}"))
@@ -101,12 +111,11 @@ impl Step {
             Self::Sim => simulation::step(workspace)?,
             Self::Readers => {
                 let compared = readers::run(workspace, required, &readers::Request::default())?;
-                let skipped = compared.skipped;
-                return Ok(match (compared.by.is_empty(), skipped.is_empty()) {
-                    (true, _) => Outcome::Skipped(format!("{}: see above", skipped.join(", "))),
-                    (false, true) => Outcome::Passed(start.elapsed()),
-                    (false, false) => Outcome::PassedWithout(start.elapsed(), skipped),
-                });
+                return Ok(Outcome::of(&compared.by, compared.skipped, start.elapsed()));
+            }
+            Self::Clients => {
+                let ran = clients::run(workspace, required, &clients::Request::default())?;
+                return Ok(Outcome::of(&ran.passed, ran.skipped, start.elapsed()));
             }
             Self::Fmt | Self::Clippy | Self::Test | Self::Planted => {
                 let mut command = workspace.cargo(self.arguments());
@@ -118,6 +127,17 @@ impl Step {
             }
         }
         Ok(Outcome::Passed(start.elapsed()))
+    }
+}
+
+impl Outcome {
+    /// How a step with parts that may be missing ended.
+    fn of(done: &[&str], skipped: Vec<&'static str>, took: Duration) -> Self {
+        match (done.is_empty(), skipped.is_empty()) {
+            (true, _) => Self::Skipped(format!("{}: see above", skipped.join(", "))),
+            (false, true) => Self::Passed(took),
+            (false, false) => Self::PassedWithout(took, skipped),
+        }
     }
 }
 

@@ -92,6 +92,32 @@ pub fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
+/// Runs a command and keeps its output for the case that it fails.
+///
+/// # Errors
+/// When it does not start or does not succeed, with the last line it said.
+pub fn quietly(command: &mut Command, what: &str) -> Result<()> {
+    let output = command.output().map_err(|e| Failure::caused(what, e))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    // `venv` explains itself on stdout, pip on stderr.
+    let reason = [output.stderr, output.stdout]
+        .iter()
+        .map(|text| last_line(text))
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    Err(Failure::caused(what, reason))
+}
+
+/// The last line of an output that says something.
+#[must_use]
+pub fn last_line(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().rfind(|line| !line.trim().is_empty());
+    line.unwrap_or_default().trim().to_owned()
+}
+
 /// `path` as text for a command's argument or a message.
 #[must_use]
 pub fn text(path: &Path) -> String {

@@ -4,8 +4,8 @@
 //! the place of the runtime's only task would wait for them for ever. Here the parts go one after
 //! the other from the thread that writes.
 //!
-//! What names no data file stands in row groups of its own at the end, so that a look-up of marks or
-//! columns skips the others, however many files there are.
+//! What names no data file stands in row groups of its own at the end, so that a look-up of marks
+//! or columns skips the others, however many files there are.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The bytes of `char` and `varchar`: code pages, and which of them a client means by the five bytes
-//! that name a collation.
+//! The bytes of `char` and `varchar`: code pages, and which of them a client means by the five
+//! bytes that name a collation.
 
 use cdc_tsql::code_page;
 use encoding_rs::{

@@ -23,6 +23,7 @@ mod script;
 mod server;
 mod target;
 mod temporary;
+mod told;
 mod transactions;
 mod update;
 mod wait;

@@ -3,10 +3,12 @@
 //! know, and for where one statement ends and the next begins: T-SQL needs no semicolon between
 //! them, and its reserved words tell.
 
+mod alterations;
 mod control;
 mod definitions;
 mod execute;
 mod extent;
+mod merging;
 mod options;
 mod reader;
 mod rights;

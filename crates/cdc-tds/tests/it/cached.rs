@@ -46,6 +46,24 @@ async fn another_database_is_another_question() {
 }
 
 #[tokio::test]
+async fn who_was_told_something_else_before_gets_no_reply_of_another() {
+    let server = server().await;
+    let (mut plain, mut set, mut alike) = (
+        Client::log_in(&server).await,
+        Client::log_in(&server).await,
+        Client::log_in(&server).await,
+    );
+    plain.batch("rows 1").await;
+    for client in [&mut set, &mut alike] {
+        client.batch("set nocount on").await;
+    }
+    set.batch("rows 1").await;
+    assert_eq!(server.runs(), 4, "the reply of the plain session is not for this one");
+    alike.batch("rows 1").await;
+    assert_eq!(server.runs(), 4, "two that were told the same are alike");
+}
+
+#[tokio::test]
 async fn what_the_session_does_not_promise_to_repeat_runs_again() {
     let server = server().await;
     let mut client = Client::log_in(&server).await;

@@ -113,3 +113,33 @@ async fn bytes_that_are_no_protocol_end_the_connection_and_nothing_else() {
     }
     assert_eq!(witness.tokens("set x").await.len(), 1);
 }
+
+/// Bytes that look random and are the same every time.
+fn noise(state: &mut u64) -> u8 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    state.to_be_bytes()[0]
+}
+
+#[tokio::test]
+async fn noise_in_whole_messages_is_answered_or_ends_the_connection() {
+    let server = server().await;
+    let mut state = 0x9E37_79B9_7F4A_7C15;
+    for round in 0..300 {
+        let mut client = Client::log_in(&server).await;
+        let mut body = HEADERS.to_vec();
+        if round % 3 != 0 {
+            // A call by number, so that the noise is read as arguments.
+            body.extend([0xFF, 0xFF, 10, 0, 0, 0, 0, 0]);
+        }
+        let length = usize::from(noise(&mut state));
+        body.extend((0..length).map(|_| noise(&mut state)));
+        let kind = [BATCH, 3, 3, 14, 7][round % 5];
+        client.send(kind, noise(&mut state) & 0x18, &body).await;
+        if let Ok(reply) = client.try_receive().await {
+            assert!(!reply.is_empty());
+        }
+    }
+    assert_eq!(Client::log_in(&server).await.tokens("set x").await.len(), 1);
+}

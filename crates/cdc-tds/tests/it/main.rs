@@ -12,6 +12,7 @@ mod cached;
 mod calls;
 mod client;
 mod encryption;
+mod foreign;
 mod limits;
 mod real;
 mod requests;

@@ -16,7 +16,7 @@ async fn server() -> Server {
     let clock = VirtualClock::manual(Timestamp::from_micros(1_700_000_000_000_000));
     let fake = FakeServer::new(clock, Zone::UTC);
     fake.set_sa_password("P\u{e4}ss1!");
-    fake.database("shop");
+    let _ = fake.database("shop");
     let service = Arc::new(cdc_tsql::Server::new(fake, ServerSettings::default()));
     let settings = Settings { encryption: Encryption::Off, ..Settings::default() };
     Server::start_with(settings, service).await

@@ -54,14 +54,32 @@ pub(crate) struct Changed {
 /// # Errors
 /// As [`super::prepare`] and [`super::Prepared::run`].
 pub(crate) fn changed_rows(changing: &Changing<'_>, context: &Context<'_>) -> SqlResult<Changed> {
+    changed_rows_with(None, changing, context)
+}
+
+/// As [`changed_rows`], behind a WITH. The target may be one of its expressions when that gives
+/// rows of one table as they are: the table's rows are changed then.
+///
+/// # Errors
+/// As [`changed_rows`].
+pub(crate) fn changed_rows_with(
+    with: Option<&ast::With>,
+    changing: &Changing<'_>,
+    context: &Context<'_>,
+) -> SqlResult<Changed> {
     let binder = Binder::new(*context, Vec::new());
-    let mut level = Level::new(None, Tables::default());
+    let mut level = Level::new(None, Tables::default().and(with));
     let mut source = binder.from(changing.from, &mut level)?;
+    let mut base = None;
     let slot = match target_of(changing.target, &level, &binder)? {
         Some(slot) => slot,
         None => {
             let slot = level.slots;
-            let target = binder.factor(changing.target, &mut level, false)?;
+            let mut target = binder.factor(changing.target, &mut level, false)?;
+            if let Source::Query { plan, .. } = &mut target {
+                let own = plan.columns.len();
+                base = plan.with_base().map(|base| (own, base));
+            }
             source = Some(match source {
                 None => target,
                 Some(other) => pair(target, other, JoinKind::Inner),
@@ -85,13 +103,20 @@ pub(crate) fn changed_rows(changing: &Changing<'_>, context: &Context<'_>) -> Sq
         .map(|value| binder.value(value, &level))
         .collect::<SqlResult<Vec<_>>>()?;
     let top = changing.top.map(|top| binder.top(top, None, &Tables::default())).transpose()?;
-    let (table, columns) = own_table(&level, slot)?;
+    let (first, table, columns) = match base {
+        Some((first, base)) => (first, base.table, base.columns),
+        None => {
+            let (table, columns) = own_table(&level, slot)?;
+            (0, table, columns)
+        }
+    };
     let run = Run::new(context, &binder.places(), Some(MAX_RECURSION.into()))?;
     let search = Search {
         source,
         filter: Condition::from_conjuncts(filter),
         slots: level.slots,
         slot,
+        first,
         location: location(&columns),
     };
     let most = match &top {
@@ -119,6 +144,8 @@ struct Search {
     slots: usize,
     /// The slot of the table that is changed.
     slot: usize,
+    /// The place of the table's first column in that row.
+    first: usize,
     /// The place of the column that tells its rows apart.
     location: Option<usize>,
 }
@@ -145,6 +172,10 @@ impl Search {
             let Some(Some(row)) = frame.rows.get(self.slot) else {
                 return Ok(ControlFlow::Continue(()));
             };
+            let row: Row = match self.first {
+                0 => row.clone(),
+                first => row.get(first..).unwrap_or_default().into(),
+            };
             let at = self.location.and_then(|place| row.get(place));
             if let Some(Value::Bytes(at)) = at
                 && !seen.insert(at.to_vec())
@@ -156,7 +187,7 @@ impl Search {
                 .iter()
                 .map(|value| run.value(value, frame).map(std::borrow::Cow::into_owned))
                 .collect::<SqlResult<Vec<_>>>()?;
-            found.push((row.clone(), made));
+            found.push((row, made));
             if most.is_some_and(|most| found.len() >= most) {
                 return Ok(ControlFlow::Break(()));
             }
@@ -254,8 +285,22 @@ pub(crate) fn matched_rows(
     on: &ast::Expr,
     context: &Context<'_>,
 ) -> SqlResult<Matched> {
+    matched_rows_with(None, target, source, on, context)
+}
+
+/// As [`matched_rows`], behind a WITH.
+///
+/// # Errors
+/// As [`matched_rows`].
+pub(crate) fn matched_rows_with(
+    with: Option<&ast::With>,
+    target: &ast::TableFactor,
+    source: &ast::TableFactor,
+    on: &ast::Expr,
+    context: &Context<'_>,
+) -> SqlResult<Matched> {
     let binder = Binder::new(*context, Vec::new());
-    let mut level = Level::new(None, Tables::default());
+    let mut level = Level::new(None, Tables::default().and(with));
     let left = binder.factor(target, &mut level, false)?;
     let right = binder.factor(source, &mut level, false)?;
     let conditions = binder.condition(on, &level)?.into_conjuncts();

@@ -255,6 +255,16 @@ impl<'a> Tables<'a> {
         Self(Some(Rc::new(Named { name, meaning, before: self.clone() })))
     }
 
+    /// These and those of a WITH.
+    #[must_use]
+    pub(super) fn and(&self, with: Option<&'a ast::With>) -> Self {
+        let mut tables = self.clone();
+        for table in with.map_or(&[][..], |with| &with.cte_tables) {
+            tables = tables.with(table.alias.name.value.clone(), TableMeaning::Query(table));
+        }
+        tables
+    }
+
     /// What a name means, and what was in sight when it was defined.
     pub(super) fn find(
         &self,

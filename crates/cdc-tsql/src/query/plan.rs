@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::expression::{Column, Condition, Expr, Test};
 use crate::{
     kind::Kind,
-    relation::{ObjectName, Relation},
+    relation::{ObjectName, Relation, RelationColumn},
     talk::ResultColumn,
 };
 
@@ -20,9 +20,33 @@ pub(super) struct Plan {
     pub outward: Vec<Column>,
     /// True when it reads the rows of a recursive expression's last round.
     pub recursive: bool,
+    /// The one table whose rows it gives, each at most once; changing the query's rows changes
+    /// that table's.
+    pub base: Option<Base>,
+}
+
+/// A table whose rows a query gives.
+#[derive(Clone)]
+pub(super) struct Base {
+    /// Its name.
+    pub table: ObjectName,
+    /// Its columns, the hidden ones too.
+    pub columns: Vec<RelationColumn>,
+    /// The slot of its row in the query.
+    pub slot: usize,
 }
 
 impl Plan {
+    /// Gives the base table's columns behind the query's own.
+    pub(super) fn with_base(&mut self) -> Option<Base> {
+        let base = self.base.clone()?;
+        let Body::Select(select) = &mut self.body else { return None };
+        for (column, of) in base.columns.iter().enumerate() {
+            select.output.push(Expr::column(base.slot, column, of.kind.clone()));
+        }
+        Some(base)
+    }
+
     /// Leaves out what does not decide whether there is a row: EXISTS computes no select list.
     pub(super) fn only_whether(&mut self) {
         let Body::Select(select) = &mut self.body else { return };
@@ -139,13 +163,6 @@ pub(super) struct Limit {
     pub offset: Option<Expr>,
     /// FETCH.
     pub fetch: Option<Expr>,
-}
-
-impl Limit {
-    /// True when all rows are given.
-    pub(super) const fn is_none(&self) -> bool {
-        self.top.is_none() && self.offset.is_none() && self.fetch.is_none()
-    }
 }
 
 /// Where a SELECT's rows come from.
@@ -293,6 +310,7 @@ pub(super) struct WindowPlan {
 
 /// What a window function computes.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a statement has a handful")]
 pub(super) enum WindowFunction {
     /// ROW_NUMBER.
     RowNumber,

@@ -131,16 +131,12 @@ impl Wall {
                 Ok(Value::DateTime2(ticks))
             }
             T::DateTime2 { scale } => {
-                // The last moments of 9999 do not round into a year that is not there.
-                let ticks = match rounded(self.ticks, unit(*scale)) {
-                    ticks if ticks.div_euclid(TICKS_A_DAY) > LAST_DAY => cut(self.ticks, *scale),
-                    ticks => ticks,
-                };
+                let ticks = rounded_within(self.ticks, *scale);
                 within(ticks.div_euclid(TICKS_A_DAY), FIRST_DAY, LAST_DAY)?;
                 Ok(Value::DateTime2(ticks))
             }
             T::DateTimeOffset { scale } => {
-                let utc = rounded(self.utc(), unit(*scale));
+                let utc = rounded_within(self.utc(), *scale);
                 within(utc.div_euclid(TICKS_A_DAY), FIRST_DAY, LAST_DAY)?;
                 Ok(Value::DateTimeOffset { utc, offset_minutes: self.offset.unwrap_or_default() })
             }
@@ -163,9 +159,15 @@ pub(super) fn rounded(ticks: i64, step: i64) -> i64 {
     ticks.saturating_add(step / 2).div_euclid(step).saturating_mul(step)
 }
 
-fn cut(ticks: i64, scale: u8) -> i64 {
+/// To the nearest step of a scale, but the last moments of 9999 do not round into a year that is
+/// not there.
+fn rounded_within(ticks: i64, scale: u8) -> i64 {
     let step = unit(scale);
-    ticks.div_euclid(step).saturating_mul(step)
+    let nearest = rounded(ticks, step);
+    if nearest.div_euclid(TICKS_A_DAY) > LAST_DAY {
+        return ticks.div_euclid(step).saturating_mul(step);
+    }
+    nearest
 }
 
 /// 1/300 s since 1900 as 100 ns since 1970, to the nearest.

@@ -33,6 +33,7 @@ pub(crate) fn compare(left: &Value, right: &Value, kind: &Kind) -> Option<Orderi
             Some(left.cmp(right))
         }
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
+        (Value::Real(left), Value::Real(right)) => left.partial_cmp(right),
         (Value::Bytes(left), Value::Bytes(right)) => {
             Some(significant(left).cmp(significant(right)))
         }

@@ -24,9 +24,10 @@ enum Piece {
 }
 
 /// What a character is in a comparison. Of two that differ in case alone, the lower sorts first.
-type Weight = (char, bool);
+pub(super) type Weight = (char, bool);
 
-fn weight(c: char, collation: Collation) -> Weight {
+/// A character as it compares.
+pub(super) fn weight(c: char, collation: Collation) -> Weight {
     if collation.binary {
         return (c, false);
     }

@@ -122,9 +122,8 @@ pub(super) fn permission(from: &SqlType, to: &SqlType) -> Permission {
         (G::RowVersion, G::Guid | G::Text | G::NText | G::Xml) => Never,
         (G::RowVersion, _) => Implicit,
 
-        (G::Text, G::Char | G::NChar | G::Text | G::NText)
-        | (G::NText, G::NChar | G::Text | G::NText) => Implicit,
-        (G::NText, G::Char) | (G::Text | G::NText, G::Xml) => Explicit,
+        (G::Text | G::NText, G::Char | G::NChar | G::Text | G::NText) => Implicit,
+        (G::Text | G::NText, G::Xml) => Explicit,
         (G::Image, G::Binary | G::RowVersion | G::Image) => Implicit,
         (G::Xml, G::Xml) => Implicit,
         (G::Xml, G::Binary | G::Char | G::NChar) => Explicit,
@@ -187,7 +186,7 @@ mod tests {
             (T::UniqueIdentifier, T::Int, Never),
             (T::RowVersion, T::BigInt, Implicit),
             (T::RowVersion, NVARCHAR, Never),
-            (T::NText, VARCHAR, Explicit),
+            (T::NText, VARCHAR, Implicit),
             (T::Text, T::Int, Never),
             (T::Image, VARBINARY, Implicit),
             (T::Xml, NVARCHAR, Explicit),

@@ -1,8 +1,6 @@
 //! EXEC and remote calls: which procedure a name means, how its arguments are matched, and what
 //! the client is told.
 
-use std::ops::ControlFlow;
-
 use cdc_core::SqlType;
 use cdc_fake::{SqlError, SqlResult, Value};
 
@@ -11,17 +9,16 @@ use super::{
     frame::{Frame, undeclared},
     runner::{Runner, go_on},
     scope::Scope,
+    told::Told,
 };
 use crate::{
     kind::{Kind, Typed},
-    model::{ProcedureInfo, ProcedureOutput, procedure},
+    model::{ProcedureInfo, procedure},
     query,
     relation::ObjectName,
     scalar,
     syntax::{Execute, ProcedureName, unsupported},
-    talk::{
-        Argument, Done, KnownProcedure, Message, Procedure, Replies, ResultColumn, StatementKind,
-    },
+    talk::{Argument, KnownProcedure, Procedure, StatementKind},
 };
 
 /// An argument of a call.
@@ -382,65 +379,6 @@ impl Runner<'_> {
         let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         let inner_done = Frame { in_procedure: true, ..Frame::default() };
         self.counted(count, StatementKind::Select, &inner_done)
-    }
-}
-
-/// What a procedure of the catalogue tells, as replies.
-struct Told<'a> {
-    replies: &'a mut dyn Replies,
-    /// Rows of the result that is open.
-    rows: Option<u64>,
-    no_count: bool,
-    gone: bool,
-    procedure: &'static str,
-    line: u32,
-}
-
-impl Told<'_> {
-    /// Ends the result that is open.
-    fn end(&mut self) -> ControlFlow<()> {
-        let Some(rows) = self.rows.take() else {
-            return ControlFlow::Continue(());
-        };
-        self.replies.done(Done {
-            rows: (!self.no_count).then_some(rows),
-            statement: StatementKind::Select,
-            failed: false,
-            in_procedure: true,
-        })
-    }
-
-    fn noted(&mut self, flow: ControlFlow<()>) -> ControlFlow<()> {
-        self.gone |= flow.is_break();
-        flow
-    }
-}
-
-impl ProcedureOutput for Told<'_> {
-    fn columns(&mut self, columns: &[ResultColumn]) -> ControlFlow<()> {
-        let ended = self.end();
-        self.noted(ended)?;
-        self.rows = Some(0);
-        let flow = self.replies.columns(columns);
-        self.noted(flow)
-    }
-
-    fn row(&mut self, row: &[Value]) -> ControlFlow<()> {
-        self.rows = self.rows.map(|rows| rows + 1);
-        let flow = self.replies.row(row);
-        self.noted(flow)
-    }
-
-    fn message(&mut self, message: &Message) -> ControlFlow<()> {
-        let ended = self.end();
-        self.noted(ended)?;
-        let procedure = match message.procedure.is_empty() {
-            true => self.procedure.to_owned(),
-            false => message.procedure.clone(),
-        };
-        let message = Message { procedure, line: self.line.max(1), ..message.clone() };
-        let flow = self.replies.message(&message);
-        self.noted(flow)
     }
 }
 

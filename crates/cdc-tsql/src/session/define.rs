@@ -248,24 +248,7 @@ impl Runner<'_> {
             }
             AlterTable::DropColumns { names, if_exists } => {
                 for name in names {
-                    match place.column(name) {
-                        Ok((_, column)) => changes.push(SchemaChange::DropColumn {
-                            table: table.clone(),
-                            column: column.name.clone(),
-                        }),
-                        Err(_) if *if_exists => {}
-                        Err(_) => {
-                            return Err(SqlError::new(
-                                4924,
-                                format!(
-                                    "ALTER TABLE DROP COLUMN failed because column '{name}' does \
-                                     not exist in table '{}'.",
-                                    table.name
-                                ),
-                            )
-                            .into());
-                        }
-                    }
+                    changes.extend(drop_column(place, name, *if_exists)?);
                 }
             }
             AlterTable::DropConstraints { names, if_exists } => {
@@ -427,6 +410,26 @@ impl Runner<'_> {
             format!("{statement} statement not allowed within multi-statement transaction."),
         )
         .into())
+    }
+}
+
+/// Drops a column; none when there is none and that is fine.
+fn drop_column(place: &Place, name: &str, if_exists: bool) -> Run<Option<SchemaChange>> {
+    match place.column(name) {
+        Ok((_, column)) => Ok(Some(SchemaChange::DropColumn {
+            table: place.table.clone(),
+            column: column.name.clone(),
+        })),
+        Err(_) if if_exists => Ok(None),
+        Err(_) => Err(SqlError::new(
+            4924,
+            format!(
+                "ALTER TABLE DROP COLUMN failed because column '{name}' does not exist in table \
+                 '{}'.",
+                place.table.name
+            ),
+        )
+        .into()),
     }
 }
 

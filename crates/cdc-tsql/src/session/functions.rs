@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// What `@@VERSION` says. The number is that of SQL Server 2022, whose behaviour the model has.
-const VERSION: &str = "Microsoft SQL Server 2022 (RTM) - 16.0.1000.6 (X64)\n\tin-memory test double \
-                       with change data capture on a virtual clock";
+const VERSION: &str = "Microsoft SQL Server 2022 (RTM) - 16.0.1000.6 (X64)\n\t\
+                       in-memory test double with change data capture";
 
 /// Functions without arguments, and the types they give.
 fn result(name: &str) -> Option<SqlType> {

@@ -81,7 +81,7 @@ impl Reader {
             self.skip_semicolons();
             if self.take("END") {
                 if !word.is_empty() {
-                    self.expect(word)?;
+                    self.must(word)?;
                 }
                 return Ok(statements);
             }
@@ -181,7 +181,7 @@ impl Reader {
         let label = if worded { self.label()? } else { None };
         if self.take("WITH") {
             let options = self.parenthesised(|reader| {
-                reader.expect("DELAYED_DURABILITY")?;
+                reader.must("DELAYED_DURABILITY")?;
                 reader.expect_token(&Token::Eq)?;
                 reader.on_off()
             })?;

@@ -4,7 +4,7 @@ use cdc_fake::SqlError;
 use sqlparser::tokenizer::Token;
 
 use super::{
-    AlterTable, Body, ColumnBody, Constraint, DatabaseOption, Definition, Index, TableBody,
+    Body, ColumnBody, Constraint, Definition, Index, TableBody,
     reader::{Read, Reader},
     unsupported,
 };
@@ -13,7 +13,7 @@ impl Reader {
     pub(super) fn definition_statement(&mut self, verb: &str) -> Read<Body> {
         self.at += 1;
         if verb == "TRUNCATE" {
-            self.expect("TABLE")?;
+            self.must("TABLE")?;
             let name = self.object()?;
             if self.take("WITH") {
                 return Err(self.error(unsupported("TRUNCATE TABLE of partitions")));
@@ -106,9 +106,9 @@ impl Reader {
         if self.take("COLUMNSTORE") {
             return Err(self.error(unsupported("a columnstore index")));
         }
-        self.expect("INDEX")?;
+        self.must("INDEX")?;
         let name = self.name()?;
-        self.expect("ON")?;
+        self.must("ON")?;
         let table = self.object()?;
         let columns = self.parenthesised(Self::key_column)?;
         let mut included = Vec::new();
@@ -198,7 +198,7 @@ impl Reader {
     }
 
     /// A column or a constraint of the table.
-    fn table_item(&mut self, table: &mut TableBody) -> Read<()> {
+    pub(super) fn table_item(&mut self, table: &mut TableBody) -> Read<()> {
         match self.peek_word().unwrap_or_default().as_str() {
             "CONSTRAINT" | "PRIMARY" | "UNIQUE" | "FOREIGN" | "CHECK" => self.constraint(table)?,
             "INDEX" => {
@@ -260,7 +260,7 @@ impl Reader {
     }
 
     /// A column with what follows it; its keys and checks go to `table`.
-    fn column_body(&mut self, table: &mut TableBody) -> Read<ColumnBody> {
+    pub(super) fn column_body(&mut self, table: &mut TableBody) -> Read<ColumnBody> {
         let name = self.name()?;
         let mut column = ColumnBody {
             name,
@@ -313,7 +313,7 @@ impl Reader {
             "PRIMARY" | "UNIQUE" => {
                 let primary = self.take_all(&["PRIMARY", "KEY"]);
                 if !primary {
-                    self.expect("UNIQUE")?;
+                    self.must("UNIQUE")?;
                 }
                 let clustered = self.clustered();
                 let mut columns = vec![(column.name.clone(), false)];
@@ -367,129 +367,6 @@ impl Reader {
         Ok(sqlparser::ast::ObjectName::from(vec![sqlparser::ast::Ident::new(name)]))
     }
 
-    fn alter(&mut self, what: &str) -> Read<Definition> {
-        self.at += 1;
-        match what {
-            "TABLE" => {
-                // ALTER and TABLE stand before.
-                let begin = self.at.saturating_sub(2);
-                let name = self.object()?;
-                let action = self.alter_table()?;
-                let text = self.text_from(begin);
-                Ok(Definition::AlterTable { name, action, text })
-            }
-            "DATABASE" => self.alter_database(),
-            _ => Err(self.error(unsupported(&format!("ALTER {what}")))),
-        }
-    }
-
-    fn alter_table(&mut self) -> Read<AlterTable> {
-        if self.take("WITH") {
-            // `WITH CHECK ADD CONSTRAINT`: keys are checked in any case.
-            if !self.take("CHECK") {
-                return Err(self.error(unsupported("ALTER TABLE WITH NOCHECK")));
-            }
-        }
-        if self.take("ADD") {
-            return self.alter_add();
-        }
-        if self.take_all(&["ALTER", "COLUMN"]) {
-            let mut rest = TableBody::default();
-            let column = self.column_body(&mut rest)?;
-            let plain = column.default.is_none()
-                && column.computed.is_none()
-                && column.identity.is_none()
-                && rest == TableBody::default();
-            return match plain {
-                true => Ok(AlterTable::AlterColumn(column)),
-                false => Err(self.unexpected()),
-            };
-        }
-        if self.take("DROP") {
-            let constraint = self.take("CONSTRAINT");
-            if !constraint && !self.take("COLUMN") {
-                return Err(self.unexpected());
-            }
-            let if_exists = self.take_all(&["IF", "EXISTS"]);
-            let names = self.list(Self::name)?;
-            return Ok(match constraint {
-                true => AlterTable::DropConstraints { names, if_exists },
-                false => AlterTable::DropColumns { names, if_exists },
-            });
-        }
-        Err(self.error(unsupported("this ALTER TABLE")))
-    }
-
-    fn alter_add(&mut self) -> Read<AlterTable> {
-        let begin = self.at;
-        let name = if self.take("CONSTRAINT") { Some(self.name()?) } else { None };
-        if self.take("DEFAULT") {
-            let value = self.constant()?;
-            self.expect("FOR")?;
-            let column = self.name()?;
-            self.take_all(&["WITH", "VALUES"]);
-            return Ok(AlterTable::AddDefault { name, column, value });
-        }
-        self.at = begin;
-        let mut table = TableBody::default();
-        self.list(|reader| reader.table_item(&mut table))?;
-        Ok(AlterTable::Add(table))
-    }
-
-    fn alter_database(&mut self) -> Read<Definition> {
-        let current = self.take("CURRENT");
-        let name = if current { None } else { Some(self.name()?) };
-        if self.take("COLLATE") {
-            let collation = self.name()?;
-            let option = DatabaseOption::Collation(collation);
-            return Ok(Definition::AlterDatabase { name, option });
-        }
-        self.expect("SET")?;
-        let word = self.peek_word().unwrap_or_default();
-        self.at += 1;
-        let equals = self.take_token(&Token::Eq);
-        let option = match word.as_str() {
-            "ALLOW_SNAPSHOT_ISOLATION" => DatabaseOption::AllowSnapshotIsolation(self.on_off()?),
-            "READ_COMMITTED_SNAPSHOT" => DatabaseOption::ReadCommittedSnapshot(self.on_off()?),
-            "RECOVERY" => DatabaseOption::Recovery(self.name()?.to_ascii_uppercase()),
-            "COMPATIBILITY_LEVEL" if equals => {
-                let level = u32::try_from(self.integer()?).unwrap_or(0);
-                DatabaseOption::Compatibility(level)
-            }
-            "AUTO_CLOSE"
-            | "AUTO_SHRINK"
-            | "AUTO_CREATE_STATISTICS"
-            | "AUTO_UPDATE_STATISTICS"
-            | "PAGE_VERIFY"
-            | "TRUSTWORTHY"
-            | "DB_CHAINING"
-            | "DELAYED_DURABILITY"
-            | "MULTI_USER"
-            | "READ_WRITE"
-            | "ONLINE" => {
-                if !self.at_end() && self.peek_word().as_deref() != Some("WITH") {
-                    self.name()?;
-                }
-                DatabaseOption::Harmless
-            }
-            _ => return Err(self.error(unsupported("this option of ALTER DATABASE"))),
-        };
-        if self.take("WITH") {
-            // Whom the change throws out: nobody has to leave here.
-            if self.take("ROLLBACK") {
-                if self.take("AFTER") {
-                    self.integer()?;
-                    self.take("SECONDS");
-                } else {
-                    self.expect("IMMEDIATE")?;
-                }
-            } else {
-                self.expect("NO_WAIT")?;
-            }
-        }
-        Ok(Definition::AlterDatabase { name, option })
-    }
-
     fn drop_object(&mut self, what: &str) -> Read<Definition> {
         self.at += 1;
         let if_exists = self.take_all(&["IF", "EXISTS"]);
@@ -503,7 +380,7 @@ impl Reader {
                 if self.take_token(&Token::Period) {
                     return Err(self.error(unsupported("DROP INDEX table.index")));
                 }
-                self.expect("ON")?;
+                self.must("ON")?;
                 let table = self.object()?;
                 Ok(Definition::DropIndex { name, table, if_exists })
             }

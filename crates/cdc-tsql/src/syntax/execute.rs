@@ -43,7 +43,7 @@ impl Reader {
         }
         if self.take("WITH") {
             // Nothing is kept that could be compiled again.
-            self.expect("RECOMPILE")?;
+            self.must("RECOMPILE")?;
         }
         Ok(Execute { status, procedure, arguments })
     }

@@ -179,7 +179,7 @@ impl Reader {
         found
     }
 
-    pub(super) fn expect(&mut self, word: &str) -> Read<()> {
+    pub(super) fn must(&mut self, word: &str) -> Read<()> {
         if self.take(word) { Ok(()) } else { Err(self.unexpected()) }
     }
 
@@ -280,7 +280,7 @@ impl Reader {
         if self.take("ON") {
             return Ok(true);
         }
-        self.expect("OFF").map(|()| false)
+        self.must("OFF").map(|()| false)
     }
 
     /// An object's name: `database.schema.object`, with empty parts for the default.

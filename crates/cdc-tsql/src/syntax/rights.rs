@@ -35,7 +35,7 @@ impl Reader {
             }
             ("ALTER", "ROLE") => self.alter_role(false)?,
             ("ALTER", "SERVER") => {
-                self.expect("ROLE")?;
+                self.must("ROLE")?;
                 self.alter_role(true)?
             }
             _ => return Err(self.error(unsupported(&format!("{verb} {what}")))),
@@ -48,8 +48,8 @@ impl Reader {
         if self.take("FROM") {
             return Err(self.error(unsupported("a login that is not SQL Server's own")));
         }
-        self.expect("WITH")?;
-        self.expect("PASSWORD")?;
+        self.must("WITH")?;
+        self.must("PASSWORD")?;
         self.expect_token(&Token::Eq)?;
         let password = self.password()?;
         let mut database = None;
@@ -86,8 +86,8 @@ impl Reader {
         if self.take("DISABLE") {
             return Ok(Right::AlterLogin { name, password: None, enabled: Some(false) });
         }
-        self.expect("WITH")?;
-        self.expect("PASSWORD")?;
+        self.must("WITH")?;
+        self.must("PASSWORD")?;
         self.expect_token(&Token::Eq)?;
         let password = Some(self.password()?);
         if self.take("OLD_PASSWORD") {
@@ -101,7 +101,7 @@ impl Reader {
         let name = self.name()?;
         let mut login = Some(name.clone());
         if self.take("FOR") || self.take("FROM") {
-            self.expect("LOGIN")?;
+            self.must("LOGIN")?;
             login = Some(self.name()?);
         } else if self.take_all(&["WITHOUT", "LOGIN"]) {
             login = None;
@@ -111,7 +111,7 @@ impl Reader {
             if self.take("PASSWORD") {
                 return Err(self.error(unsupported("a contained user")));
             }
-            self.expect("DEFAULT_SCHEMA")?;
+            self.must("DEFAULT_SCHEMA")?;
             self.expect_token(&Token::Eq)?;
             schema = Some(self.name()?);
         }
@@ -122,9 +122,9 @@ impl Reader {
         let role = self.name()?;
         let add = self.take("ADD");
         if !add {
-            self.expect("DROP")?;
+            self.must("DROP")?;
         }
-        self.expect("MEMBER")?;
+        self.must("MEMBER")?;
         Ok(Right::RoleMember { role, member: self.name()?, add, server })
     }
 

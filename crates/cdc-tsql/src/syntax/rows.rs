@@ -1,6 +1,5 @@
 //! Queries, and the statements that change rows: INSERT, UPDATE, DELETE, MERGE.
 
-use cdc_fake::SqlError;
 use sqlparser::{
     ast::{self, helpers::attached_token::AttachedToken},
     keywords::Keyword,
@@ -9,8 +8,7 @@ use sqlparser::{
 };
 
 use super::{
-    Assignment, Body, Delete, Insert, InsertSource, Merge, MergeAction, MergeClause, MergeWhen,
-    Output, Target, Update, extent,
+    Assignment, Body, Delete, Insert, InsertSource, Output, Target, Update, extent,
     reader::{Read, Reader},
     unsupported,
 };
@@ -152,7 +150,7 @@ impl Reader {
         if self.at_end() { Ok(body) } else { Err(self.unexpected()) }
     }
 
-    fn top(&mut self) -> Read<Option<ast::Top>> {
+    pub(super) fn top(&mut self) -> Read<Option<ast::Top>> {
         if !self.take("TOP") {
             return Ok(None);
         }
@@ -161,7 +159,7 @@ impl Reader {
     }
 
     /// The table of a change, with its hints and, where one may stand, its alias.
-    fn target(&mut self, alias: bool) -> Read<Target> {
+    pub(super) fn target(&mut self, alias: bool) -> Read<Target> {
         let name = self.target_name()?;
         let mut target = Target { name, alias: None, hints: Vec::new() };
         if alias {
@@ -213,7 +211,7 @@ impl Reader {
     }
 
     /// A column's name, maybe behind its table's.
-    fn column(&mut self) -> Read<String> {
+    pub(super) fn column(&mut self) -> Read<String> {
         self.object().map(|name| name.name)
     }
 
@@ -221,7 +219,7 @@ impl Reader {
         match self.peek_word().unwrap_or_default().as_str() {
             "DEFAULT" => {
                 self.at += 1;
-                self.expect("VALUES")?;
+                self.must("VALUES")?;
                 Ok(InsertSource::DefaultValues)
             }
             "VALUES" => {
@@ -250,7 +248,7 @@ impl Reader {
         })
     }
 
-    fn output(&mut self) -> Read<Option<Output>> {
+    pub(super) fn output(&mut self) -> Read<Option<Output>> {
         if !self.take("OUTPUT") {
             return Ok(None);
         }
@@ -270,7 +268,7 @@ impl Reader {
     }
 
     /// The place of the first of these words outside parentheses, or the statement's end.
-    fn end_before(&self, words: &[&str]) -> usize {
+    pub(super) fn end_before(&self, words: &[&str]) -> usize {
         let end = self.statement_end();
         let mut depth = 0_usize;
         for (at, token) in self.tokens_until(end).iter().enumerate() {
@@ -295,7 +293,7 @@ impl Reader {
         }
         let top = self.top()?;
         let target = self.target(false)?;
-        self.expect("SET")?;
+        self.must("SET")?;
         let assignments = self.list(Self::assignment)?;
         let output = self.output()?;
         let from = self.from()?;
@@ -332,7 +330,7 @@ impl Reader {
         self.expression().map(Some)
     }
 
-    fn assignment(&mut self) -> Read<Assignment> {
+    pub(super) fn assignment(&mut self) -> Read<Assignment> {
         let mut variable = None;
         if self.peeks_variable() {
             let name = self.variable()?;
@@ -391,111 +389,6 @@ impl Reader {
         };
         self.at += 1;
         Some(operator)
-    }
-
-    fn merge(&mut self, with: Option<ast::With>) -> Read<Body> {
-        let top = self.top()?;
-        self.take("INTO");
-        let target = self.target(true)?;
-        self.expect("USING")?;
-        let end = self.end_before(&["ON"]);
-        let source = self.parsed_until(end, Parser::parse_table_factor)?;
-        self.expect("ON")?;
-        let end = self.end_before_when();
-        let on = self.parsed_until(end, Parser::parse_expr)?;
-        let mut clauses = Vec::new();
-        while self.take("WHEN") {
-            clauses.push(self.merge_clause()?);
-        }
-        if clauses.is_empty() {
-            return Err(self.unexpected());
-        }
-        let output = self.output()?;
-        if self.peek() != Some(&Token::SemiColon) {
-            return Err(self.error(SqlError::new(
-                10_713,
-                "A MERGE statement must be terminated by a semi-colon (;).",
-            )));
-        }
-        let merge = Merge { with, top, target, source, on, clauses, output };
-        Ok(Body::Merge(Box::new(merge)))
-    }
-
-    /// The place of the first WHEN of a MERGE: those of CASE expressions are not its own.
-    fn end_before_when(&self) -> usize {
-        let mut cases = 0_usize;
-        let end = self.statement_end();
-        for (at, token) in self.tokens_until(end).iter().enumerate() {
-            match extent::word(&token.token).as_deref() {
-                Some("CASE") => cases += 1,
-                Some("END") => cases = cases.saturating_sub(1),
-                Some("WHEN") if cases == 0 => return self.at + at,
-                _ => {}
-            }
-        }
-        end
-    }
-
-    fn merge_clause(&mut self) -> Read<MergeClause> {
-        let when = if self.take("MATCHED") {
-            MergeWhen::Matched
-        } else if self.take_all(&["NOT", "MATCHED", "BY", "SOURCE"]) {
-            MergeWhen::NotMatchedBySource
-        } else if self.take_all(&["NOT", "MATCHED", "BY", "TARGET"])
-            || self.take_all(&["NOT", "MATCHED"])
-        {
-            MergeWhen::NotMatchedByTarget
-        } else {
-            return Err(self.unexpected());
-        };
-        let condition = if self.take("AND") { Some(self.merge_condition()?) } else { None };
-        self.expect("THEN")?;
-        let action = self.merge_action(when)?;
-        Ok(MergeClause { when, condition, action })
-    }
-
-    fn merge_condition(&mut self) -> Read<ast::Expr> {
-        let mut cases = 0_usize;
-        let end = self.statement_end();
-        let mut stop = end;
-        for (at, token) in self.tokens_until(end).iter().enumerate() {
-            match extent::word(&token.token).as_deref() {
-                Some("CASE") => cases += 1,
-                Some("END") => cases = cases.saturating_sub(1),
-                Some("THEN") if cases == 0 => {
-                    stop = self.at + at;
-                    break;
-                }
-                _ => {}
-            }
-        }
-        self.parsed_until(stop, Parser::parse_expr)
-    }
-
-    fn merge_action(&mut self, when: MergeWhen) -> Read<MergeAction> {
-        let inserts = when == MergeWhen::NotMatchedByTarget;
-        if !inserts && self.take("DELETE") {
-            return Ok(MergeAction::Delete);
-        }
-        if !inserts && self.take("UPDATE") {
-            self.expect("SET")?;
-            return self.list(Self::assignment).map(MergeAction::Update);
-        }
-        if !inserts || !self.take("INSERT") {
-            return Err(self.unexpected());
-        }
-        if self.take_all(&["DEFAULT", "VALUES"]) {
-            return Ok(MergeAction::InsertDefaults);
-        }
-        let mut columns = Vec::new();
-        if self.peek() == Some(&Token::LParen) {
-            columns = self.parenthesised(Self::column)?;
-        }
-        self.expect("VALUES")?;
-        let values = self.parenthesised(|reader| {
-            if reader.take("DEFAULT") { Ok(None) } else { reader.expression().map(Some) }
-        })?;
-        Ok(MergeAction::Insert { columns, values })
     }
 }
 

@@ -1,3 +1,4 @@
+//! Texts, and the statements they are.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use super::*;

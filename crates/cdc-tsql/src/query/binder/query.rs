@@ -39,12 +39,7 @@ impl<'a> Binder<'a> {
         alone: bool,
     ) -> SqlResult<Plan> {
         refuse_foreign(query)?;
-        let mut tables = tables.clone();
-        if let Some(with) = &query.with {
-            for table in &with.cte_tables {
-                tables = tables.with(table.alias.name.value.clone(), TableMeaning::Query(table));
-            }
-        }
+        let tables = tables.and(query.with.as_ref());
         let offset = match &query.limit_clause {
             None => None,
             Some(LimitClause::LimitOffset { limit: None, offset, limit_by })
@@ -145,7 +140,7 @@ impl<'a> Binder<'a> {
         outward.extend(&right.outward);
         let recursive = left.recursive || right.recursive;
         let set = SetPlan { operation, left, right, left_values, right_values, order, limit };
-        Ok(Plan { columns, body: Body::Set(Box::new(set)), outward, recursive })
+        Ok(Plan { columns, body: Body::Set(Box::new(set)), outward, recursive, base: None })
     }
 
     fn set_order(
@@ -254,6 +249,7 @@ impl<'a> Binder<'a> {
             body: Body::Values(rows),
             outward: level.outward.take(),
             recursive: level.recursive.get(),
+            base: None,
         })
     }
 
@@ -328,6 +324,7 @@ impl<'a> Binder<'a> {
             body: Body::Recursive(Box::new(body)),
             outward: Vec::new(),
             recursive: false,
+            base: None,
         })
     }
 }

@@ -13,7 +13,7 @@ use crate::{
         level::{Level, Place, Tables, Visible},
         naming::{parts, same},
         placement,
-        plan::{Body, GroupPlan, Limit, OrderBy, OrderKey, Plan, SelectPlan},
+        plan::{Base, Body, GroupPlan, Limit, OrderBy, OrderKey, Plan, SelectPlan, Source},
         refusal::{ambiguous, syntax, unsupported},
     },
     talk::ResultColumn,
@@ -71,6 +71,7 @@ impl<'a> Binder<'a> {
             }
             _ => 0,
         };
+        let base = base_of(source.as_ref(), &level).filter(|_| !grouped && !distinct);
         let (output, columns) = items.into_iter().map(|item| (item.expr, item.column)).unzip();
         let body = SelectPlan {
             source,
@@ -89,6 +90,7 @@ impl<'a> Binder<'a> {
             body: Body::Select(Box::new(body)),
             outward: level.outward.take(),
             recursive: level.recursive.get(),
+            base,
         })
     }
 
@@ -314,6 +316,16 @@ impl<'a> Binder<'a> {
             }
             None => Err(syntax("TOP")),
         }
+    }
+}
+
+/// The one table that a query reads.
+fn base_of(source: Option<&Source>, level: &Level<'_>) -> Option<Base> {
+    match (source, level.sources.as_slice()) {
+        (Some(Source::Scan(_)), [Visible { object: Some(table), columns, slot, .. }]) => {
+            Some(Base { table: table.clone(), columns: columns.clone(), slot: *slot })
+        }
+        _ => None,
     }
 }
 

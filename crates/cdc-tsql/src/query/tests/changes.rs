@@ -1,6 +1,7 @@
 //! Rows that UPDATE, DELETE and MERGE change, and expressions over given rows.
 
 use super::*;
+use crate::query::change::changed_rows_with;
 
 fn located() -> Toy {
     let mut toy = Toy::new();
@@ -95,6 +96,40 @@ fn an_update_finds_each_row_once_with_its_new_values() {
     ] {
         assert_eq!(changed(&toy, sql).unwrap_err().number, number, "{sql}");
     }
+}
+
+#[test]
+fn the_target_may_be_an_expression_that_gives_rows_of_one_table() {
+    let toy = located();
+    let cancel = Cancel::default();
+    let context = Context { catalogue: &toy, cancel: &cancel };
+    let run = |with: &str, target: &str, from: &str| {
+        let query = query_of(&format!("{with} SELECT 1 FROM {target}"));
+        let SetExpr::Select(select) = &*query.body else { panic!("a select") };
+        let joined = query_of(&format!("SELECT 1 FROM {from}"));
+        let SetExpr::Select(joined) = &*joined.body else { panic!("a select") };
+        let changing = Changing {
+            target: &select.from[0].relation,
+            from: if from == target { &[] } else { &joined.from },
+            selection: select.selection.as_ref(),
+            values: Vec::new(),
+            top: None,
+        };
+        changed_rows_with(query.with.as_ref(), &changing, &context).map(|changed| {
+            assert_eq!(changed.table.name, "t");
+            let row = |row: &Row| row.iter().map(shown).collect::<Vec<_>>().join(" ");
+            changed.rows.iter().map(|(of, _)| row(of)).collect::<Vec<_>>()
+        })
+    };
+    let last =
+        "WITH c AS (SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM t WHERE id < 3)";
+    assert_eq!(run(last, "c", "c").unwrap(), ["2 20 0x02", "1 10 0x01"]);
+    let top = "WITH c AS (SELECT TOP 1 v AS w FROM t ORDER BY v DESC)";
+    assert_eq!(run(top, "c", "c").unwrap(), ["3 30 0x03"]);
+    let source = "WITH x AS (SELECT MAX(id) AS id FROM s WHERE id < 4)";
+    assert_eq!(run(source, "t", "t JOIN x ON x.id = t.id").unwrap(), ["2 20 0x02"]);
+    let groups = "WITH c AS (SELECT id FROM t GROUP BY id)";
+    assert_eq!(run(groups, "c", "c").unwrap_err().number, 50_000);
 }
 
 #[test]

@@ -308,6 +308,12 @@ fn dates_become_other_dates() {
             SqlType::DateTime2 { scale: 0 },
             Ok("9999-12-31 23:59:59"),
         ),
+        (
+            "9999-12-31 23:59:59.9999999 +00:00",
+            DTO,
+            SqlType::DateTimeOffset { scale: 0 },
+            Ok("9999-12-31 23:59:59 +00:00"),
+        ),
         ("2024-03-05", SqlType::Date, TIME, Err(529)),
     ]);
     // Style 1 takes the moment in UTC.

@@ -338,9 +338,9 @@ fn number_of(part: Part, wall: Wall, sql_type: &SqlType, date_first: u8) -> i64 
     let Date { year, month, day } = wall.date();
     let first = days_of(year, 1, 1).unwrap_or_default();
     let day_of_year = wall.days() - first + 1;
-    let time = match sql_type {
-        // A datetime has the nearest millisecond of its third.
-        SqlType::DateTime => rounded(wall.time(), 10_000),
+    let time = match (sql_type, part) {
+        // The milliseconds of a datetime are the nearest ones to its third.
+        (SqlType::DateTime, Part::Millisecond) => rounded(wall.time(), 10_000),
         _ => wall.time(),
     };
     let fraction = time % TICKS_A_SECOND;

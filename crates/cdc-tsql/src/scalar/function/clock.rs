@@ -174,7 +174,8 @@ fn parsed_offset(text: &str) -> Option<i16> {
         None => (1, text.strip_prefix('+')?),
     };
     let (hours, minutes) = digits.split_once(':')?;
-    if hours.len() > 2 || minutes.len() != 2 {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if hours.len() > 2 || minutes.len() != 2 || !digits(hours) || !digits(minutes) {
         return None;
     }
     let (hours, minutes): (i16, i16) = (hours.parse().ok()?, minutes.parse().ok()?);

@@ -7,10 +7,10 @@ use cdc_fake::{SqlError, SqlResult, Value};
 
 use super::{ANY_NUMBER, Call, Definition, Signature, define, long_text, text_kind};
 use crate::{
-    kind::Kind,
+    kind::{Collation, Kind},
     scalar::{
         ArgumentValue, collation,
-        pattern::{first_match, position, weights},
+        pattern::{first_match, position, weight, weights},
         precedence::{MAX_BYTES, MAX_UNITS, is_national, length},
     },
 };
@@ -146,18 +146,23 @@ fn trimmed(call: &Call<'_>, left: bool, right: bool) -> SqlResult<Value> {
     let Some(text) = call.text(0)? else { return Ok(Value::Null) };
     let characters = if call.has(1) { call.text(1)? } else { Some(Cow::Borrowed(" ")) };
     match characters {
-        Some(characters) => call.text_result(&trim_of(&text, &characters, left, right)),
+        Some(characters) => {
+            call.text_result(&trim_of(&text, &characters, left, right, call.collation(0)?))
+        }
         None => Ok(Value::Null),
     }
 }
 
-fn trim_of(text: &str, characters: &str, left: bool, right: bool) -> String {
+/// A text without the characters at its ends that the collation holds for equal to given ones.
+fn trim_of(text: &str, characters: &str, left: bool, right: bool, collation: Collation) -> String {
+    let given = weights(characters, collation);
+    let trims = |c: char| given.contains(&weight(c, collation));
     let mut kept = text;
     if left {
-        kept = kept.trim_start_matches(|c| characters.contains(c));
+        kept = kept.trim_start_matches(trims);
     }
     if right {
-        kept = kept.trim_end_matches(|c| characters.contains(c));
+        kept = kept.trim_end_matches(trims);
     }
     kept.to_owned()
 }
@@ -178,7 +183,7 @@ fn trim(call: &Call<'_>) -> SqlResult<Value> {
     };
     let left = !word.eq_ignore_ascii_case("TRAILING");
     let right = !word.eq_ignore_ascii_case("LEADING");
-    call.text_result(&trim_of(&text, &characters, left, right))
+    call.text_result(&trim_of(&text, &characters, left, right, call.collation(last)?))
 }
 
 fn replaced_kind(signature: &Signature<'_>) -> SqlResult<Kind> {
@@ -273,7 +278,7 @@ fn unit_place(text: &str, place: usize, national: bool) -> Value {
     Value::Int(i64::try_from(before + 1).unwrap_or(i64::MAX))
 }
 
-fn united_collation(call: &Call<'_>) -> SqlResult<crate::kind::Collation> {
+fn united_collation(call: &Call<'_>) -> SqlResult<Collation> {
     let (found, _) = collation::united(&call.typed(0)?.kind, &call.typed(1)?.kind)?;
     Ok(found.unwrap_or(call.facts.collation))
 }

@@ -1,3 +1,5 @@
+//! Batches: replies, variables, control flow, errors, options, waits.
+
 use cdc_fake::{SqlError, Value};
 
 use super::rig::{Reply, Rig};

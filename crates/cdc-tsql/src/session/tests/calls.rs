@@ -1,3 +1,5 @@
+//! Calls: parameters, prepared statements, outputs, descriptions.
+
 use cdc_fake::Value;
 
 use super::rig::{Reply, Rig, int, named, output, text};

@@ -1,3 +1,5 @@
+//! Statements that change rows, and temporary tables.
+
 use cdc_fake::Value;
 
 use super::rig::{Reply, Rig};

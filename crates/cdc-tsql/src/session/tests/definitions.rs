@@ -1,3 +1,5 @@
+//! Databases, schemas, tables and indexes that come, change and go.
+
 use cdc_fake::Value;
 
 use super::rig::Rig;

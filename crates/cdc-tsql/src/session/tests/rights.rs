@@ -1,3 +1,5 @@
+//! Logins, users, and what they may do.
+
 use super::rig::{Recording, Rig};
 use crate::talk::{Conversation, LoginRequest, Service};
 

@@ -1,3 +1,5 @@
+//! Transactions, savepoints, isolation, waits and repeated replies.
+
 use std::time::Duration;
 
 use cdc_fake::Value;
