@@ -4,6 +4,7 @@
 //! them, and its reserved words tell.
 
 mod alterations;
+mod chain;
 mod control;
 mod definitions;
 mod execute;
@@ -39,6 +40,7 @@ pub(crate) struct SyntaxError {
 /// The first thing that cannot be read. Nothing of the batch may run then.
 pub(crate) fn parse(text: &str, settings: &Settings) -> Result<Vec<Statement>, SyntaxError> {
     let tokens = tokens::read(text, settings)?;
+    chain::check(&tokens)?;
     reader::Reader::new(text, tokens).batch()
 }
 

@@ -53,6 +53,7 @@ impl Session {
             server: server.fake.clone(),
             account,
             handle,
+            home: database.clone(),
             database,
             options: Options::default(),
             transactions: Transactions::default(),
@@ -178,6 +179,7 @@ impl Conversation for Session {
             self.core.transactions.abandon();
         }
         self.core.options = Options::default();
+        self.core.database = self.core.home.clone();
         self.core.temporary.clear();
         self.core.prepared = PreparedTexts::default();
         self.core.last = Last::default();
@@ -191,7 +193,8 @@ impl Conversation for Session {
 
     fn version(&self) -> u64 {
         // Of a session that is to end, and before planted trouble, nothing repeats.
-        if self.core.handle.is_killed() || !self.core.is_plain() {
+        let faults = !self.core.server.faults().is_clear();
+        if faults || self.core.handle.is_killed() || !self.core.is_plain() {
             return u64::MAX - self.server.tick();
         }
         self.data_version()

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use cdc_core::{Length, SqlType};
 use cdc_fake::{
     ColumnDefinition, InsertRequest, SchemaChange, SqlError, TableDefinition, TableLock, Value,
 };
@@ -66,6 +67,7 @@ impl Runner<'_> {
             (0, _) => None,
             (rows, _) => Some(rows),
         };
+        let cut = TextLimit::new(self.core.options.text_size, prepared.columns());
         let mut sent = 0_u64;
         let mut ended = None;
         let replies = &mut *self.replies;
@@ -75,7 +77,11 @@ impl Runner<'_> {
                 if met.kill_after_rows == Some(sent) {
                     return Err(SqlError::killed());
                 }
-                if replies.row(row).is_break() {
+                let told = match &cut {
+                    None => replies.row(row),
+                    Some(cut) => replies.row(&cut.row(row)),
+                };
+                if told.is_break() {
                     ended = Some(Failure::Gone);
                     return Ok(ControlFlow::Break(()));
                 }
@@ -138,6 +144,45 @@ impl Runner<'_> {
             Ok(count)
         })?;
         self.counted(u64::try_from(rows).unwrap_or(u64::MAX), StatementKind::Select, frame)
+    }
+}
+
+/// `SET TEXTSIZE`: how much of texts without a limit of their own is sent.
+struct TextLimit {
+    bytes: usize,
+    /// Of each column the bytes of a character; 0 for one that is sent whole.
+    widths: Vec<usize>,
+}
+
+impl TextLimit {
+    /// None when nothing is cut.
+    fn new(size: i64, columns: &[ResultColumn]) -> Option<Self> {
+        let bytes = usize::try_from(size).ok().filter(|bytes| *bytes < 2_147_483_647)?;
+        let width = |column: &ResultColumn| match column.kind.sql_type {
+            SqlType::VarChar(Length::Max) | SqlType::Text => 1,
+            SqlType::VarBinary(Length::Max) | SqlType::Image => 1,
+            SqlType::NVarChar(Length::Max) | SqlType::NText => 2,
+            _ => 0,
+        };
+        Some(Self { bytes, widths: columns.iter().map(width).collect() })
+    }
+
+    fn row(&self, row: &[Value]) -> Vec<Value> {
+        row.iter().zip(&self.widths).map(|(value, width)| self.cut(value, *width)).collect()
+    }
+
+    fn cut(&self, value: &Value, width: usize) -> Value {
+        match (value, width) {
+            (Value::Bytes(bytes), 1) => Value::bytes(bytes.get(..self.bytes).unwrap_or(bytes)),
+            (Value::Text(text), 1) => {
+                Value::text(&text.chars().take(self.bytes).collect::<String>())
+            }
+            (Value::Text(text), 2) => {
+                let units: Vec<u16> = text.encode_utf16().take(self.bytes / 2).collect();
+                Value::text(&String::from_utf16_lossy(&units))
+            }
+            (value, _) => value.clone(),
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Core {
     pub(super) account: Account,
     pub(super) handle: SessionHandle,
     pub(super) database: FakeDatabase,
+    /// The database that the session began in.
+    pub(super) home: FakeDatabase,
     pub(super) options: Options,
     pub(super) transactions: Transactions,
     pub(super) temporary: Temporary,

@@ -13,11 +13,10 @@ use sqlparser::{
 use super::{Body, Statement, SyntaxError, extent, unsupported};
 use crate::relation::ObjectName;
 
-/// Blocks within blocks, as deep as the server lets procedures nest; and far above what people
-/// write.
+/// Blocks within blocks: above what people write, and well within a thread's stack.
 const MAX_DEPTH: usize = 32;
 /// Levels of an expression or a subquery.
-const MAX_LEVELS: usize = 100;
+const MAX_LEVELS: usize = 50;
 
 static DIALECT: MsSqlDialect = MsSqlDialect {};
 

@@ -195,6 +195,31 @@ fn rights_keep_their_words() {
 }
 
 #[test]
+fn blocks_nest_as_deep_as_people_write_and_no_deeper() {
+    let chain = |levels: usize| format!("{} SELECT 1", "IF 1 = 2 SELECT 2 ELSE ".repeat(levels));
+    assert_eq!(read(&chain(500)).len(), 1);
+    let blocks =
+        |levels: usize| format!("{}SELECT 1{}", "BEGIN ".repeat(levels), " END".repeat(levels));
+    assert_eq!(read(&blocks(30)).len(), 1);
+    assert_eq!(refused(&blocks(100)).0, 191);
+    assert_eq!(refused(&format!("SELECT {}1{}", "(".repeat(300), ")".repeat(300))).0, 191);
+}
+
+#[test]
+fn chains_of_operators_are_as_long_as_a_stack_can_walk() {
+    let chain = |count: usize, with: &str| vec!["1 = 1"; count].join(with);
+    for with in [" AND ", " OR ", " + "] {
+        assert_eq!(refused(&format!("SELECT 1\nWHERE {}", chain(500, with))), (191, 2), "{with}");
+    }
+    assert_eq!(refused(&vec!["SELECT 1"; 500].join(" UNION ALL ")).0, 191);
+    // Lists, statements and parts of statements are no chains.
+    assert_eq!(read(&vec!["SELECT 1 + 1"; 500].join(" ")).len(), 500);
+    assert_eq!(read(&format!("SELECT {}", vec!["1 + 1"; 500].join(", "))).len(), 1);
+    let rows = vec!["(1 + 1, -1)"; 1000].join(", ");
+    assert_eq!(read(&format!("INSERT t VALUES {rows}")).len(), 1);
+}
+
+#[test]
 fn a_quoted_name_is_a_string_when_the_session_says_so() {
     let off = Settings { quoted_identifier: false, ..Settings::default() };
     let statements = parse("SELECT \"a\"", &off).expect("readable");
