@@ -191,8 +191,8 @@ impl DatabaseState {
         if self.instances_of(table).count() >= INSTANCES_A_TABLE {
             return Err(SqlError::new(
                 number::TWO_INSTANCES,
-                "Could not create a capture instance because the table has two capture instances already. \
-             A table can have at most two.",
+                "Could not create a capture instance because the table has two capture instances \
+                 already. A table can have at most two.",
             ));
         }
         let taken = self

@@ -321,6 +321,10 @@ fn a_snapshot_transaction_sees_change_tables_as_they_were_at_its_first_read() {
     assert_eq!(Rig::tell(&mut other, write).errors, []);
     assert_eq!(rig.run(count).rows, [[Value::Int(5)]]);
     assert_eq!(rig.run("SELECT COUNT(*) FROM dbo.orders").rows, [[Value::Int(1)]]);
+    let latest = "SELECT CASE WHEN (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping) = \
+                  sys.fn_cdc_get_max_lsn() THEN (SELECT COUNT(*) FROM cdc.lsn_time_mapping) END";
+    assert_eq!(rig.run(latest).rows, [[Value::Int(4)]]);
     rig.run("COMMIT");
     assert_eq!(rig.run(count).rows, [[Value::Int(6)]]);
+    assert_eq!(rig.run(latest).rows, [[Value::Int(5)]]);
 }

@@ -139,6 +139,7 @@ impl Relation for Mapping {
 
     fn scan<'a>(&'a self, scan: &Scan) -> SqlResult<Rows<'a>> {
         let (from, to) = range(scan, 0);
+        let to = to.min(self.seen.unwrap_or(Lsn::MAX));
         let rows =
             MappingRows { database: &self.database, next: Some(from), to, found: Vec::new() };
         Ok(Box::new(rows.map(|entry| Ok(mapping_row(&entry)))))
@@ -194,7 +195,7 @@ enum Changes {
 }
 
 /// The instance and the kind of a function's name.
-fn function_of<'n>(name: &'n str) -> Option<(Changes, &'n str)> {
+fn function_of(name: &str) -> Option<(Changes, &str)> {
     let lower = name.to_ascii_lowercase();
     let prefix = |prefix: &str| lower.starts_with(prefix).then(|| name.get(prefix.len()..));
     if let Some(Some(instance)) = prefix("fn_cdc_get_all_changes_") {

@@ -1,3 +1,5 @@
+//! Tests of identity values, defaults, keys and checks.
+
 use std::sync::Arc;
 
 use cdc_core::{SqlType, TableName, Timestamp};

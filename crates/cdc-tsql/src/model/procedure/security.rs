@@ -67,7 +67,8 @@ fn ambiguous(name: &str) -> SqlError {
     SqlError::new(
         15_248,
         format!(
-            "Either the parameter @objname ('{name}') is ambiguous or the claimed @objtype is wrong."
+            "Either the parameter @objname ('{name}') is ambiguous or the claimed @objtype is \
+             wrong."
         ),
     )
 }
