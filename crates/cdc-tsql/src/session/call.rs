@@ -14,7 +14,6 @@ use super::{
 use crate::{
     kind::{Kind, Typed},
     model::{ProcedureInfo, procedure},
-    query,
     relation::ObjectName,
     scalar,
     syntax::{Execute, ProcedureName, unsupported},
@@ -199,7 +198,8 @@ impl Runner<'_> {
             let met = self.core.server.faults().meet("EXECUTE", false);
             self.encounter(&met).map_err(|failure| located(failure, frame))?;
         }
-        self.repeatable &= matches!(own(&name), Some(Own::ExecuteSql | Own::Execute));
+        // A handle means another text in another session.
+        self.repeatable &= own(&name) == Some(Own::ExecuteSql);
         let remote = Frame { in_procedure: true, ..Frame::default() };
         let called = self.invoke(&name, &given, &remote);
         let (status, outputs) = called.map_err(|failure| located(failure, &remote))?;

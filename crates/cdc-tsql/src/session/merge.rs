@@ -18,7 +18,7 @@ use crate::{
     query::{self, Context, Matched, RowCondition, RowExpressions, RowSource},
     relation::Row,
     scalar::Facts,
-    syntax::{Merge, MergeAction, MergeClause, MergeWhen, unsupported},
+    syntax::{Assignment, Merge, MergeAction, MergeClause, MergeWhen, unsupported},
     talk::StatementKind,
 };
 
@@ -109,16 +109,7 @@ impl Runner<'_> {
         }
         for (at, clause) in clauses() {
             if let MergeAction::Update(assignments) = &clause.action {
-                let mut request = UpdateRequest::default();
-                let mut targets = Vec::with_capacity(assignments.len());
-                for assignment in assignments {
-                    let Some(name) = assignment.column.as_ref() else {
-                        return Err(unsupported("a variable set by MERGE").into());
-                    };
-                    let (index, _) = writable(place, name)?;
-                    request.columns.push(place.name_of(index));
-                    targets.push((index, assignment.value.is_some()));
-                }
+                let (mut request, targets) = update_request(assignments, place)?;
                 for deed in of(at) {
                     let Some((id, _)) = &deed.row else { continue };
                     let values = self.fit(deed, &targets, place, kinds.get(at), &facts)?;
@@ -209,6 +200,24 @@ impl Runner<'_> {
         }
         Ok(fitted)
     }
+}
+
+/// The columns that an UPDATE of MERGE sets, and which of them have a value of their own.
+fn update_request(
+    assignments: &[Assignment],
+    place: &Place,
+) -> Run<(UpdateRequest, Vec<(usize, bool)>)> {
+    let mut request = UpdateRequest::default();
+    let mut targets = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
+        let Some(name) = assignment.column.as_ref() else {
+            return Err(unsupported("a variable set by MERGE").into());
+        };
+        let (index, _) = writable(place, name)?;
+        request.columns.push(place.name_of(index));
+        targets.push((index, assignment.value.is_some()));
+    }
+    Ok((request, targets))
 }
 
 fn bound<'m>(

@@ -18,7 +18,7 @@ use crate::{
     query::{self, Context, Prepared},
     relation::ObjectName,
     syntax::unsupported,
-    talk::{ResultColumn, StatementKind},
+    talk::{Replies, ResultColumn, StatementKind},
 };
 
 impl Runner<'_> {
@@ -44,7 +44,7 @@ impl Runner<'_> {
         let scope = Scope::new(self.core, frame);
         let context = Context { catalogue: &scope, cancel: &self.core.cancel };
         let prepared = query::prepare(query, &context)?;
-        let repeatable = prepared.reads_only_data() && !query.to_string().contains(['@', '#']);
+        let repeatable = prepared.reads_only_data() && !query.to_string().contains('#');
         let prepared = match max_recursion {
             Some(levels) => prepared.with_max_recursion(levels),
             None => prepared,
@@ -61,39 +61,16 @@ impl Runner<'_> {
             self.core.last.rows = i64::try_from(rows).unwrap_or(i64::MAX);
             return self.done(None, StatementKind::Select, false, frame);
         }
-        go_on(self.replies.columns(prepared.columns()))?;
-        let limit = match (self.core.options.row_count, self.core.options.fmt_only) {
-            (_, true) => Some(0),
-            (0, _) => None,
-            (rows, _) => Some(rows),
+        let sending = Sending {
+            rows: match (self.core.options.row_count, self.core.options.fmt_only) {
+                (_, true) => Some(0),
+                (0, _) => None,
+                (rows, _) => Some(rows),
+            },
+            killed_after: met.kill_after_rows,
+            cut: TextLimit::new(self.core.options.text_size, prepared.columns()),
         };
-        let cut = TextLimit::new(self.core.options.text_size, prepared.columns());
-        let mut sent = 0_u64;
-        let mut ended = None;
-        let replies = &mut *self.replies;
-        let run = match limit {
-            Some(0) => Ok(0),
-            _ => prepared.run(&context, &mut |row| {
-                if met.kill_after_rows == Some(sent) {
-                    return Err(SqlError::killed());
-                }
-                let told = match &cut {
-                    None => replies.row(row),
-                    Some(cut) => replies.row(&cut.row(row)),
-                };
-                if told.is_break() {
-                    ended = Some(Failure::Gone);
-                    return Ok(ControlFlow::Break(()));
-                }
-                sent += 1;
-                let full = limit == Some(sent);
-                Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            }),
-        };
-        if let Some(failure) = ended {
-            return Err(failure);
-        }
-        run?;
+        let sent = sending.send(&prepared, &context, self.replies)?;
         self.repeatable &= repeatable;
         self.counted(sent, StatementKind::Select, frame)
     }
@@ -144,6 +121,50 @@ impl Runner<'_> {
             Ok(count)
         })?;
         self.counted(u64::try_from(rows).unwrap_or(u64::MAX), StatementKind::Select, frame)
+    }
+}
+
+/// How rows are sent.
+struct Sending {
+    /// The rows that may be sent.
+    rows: Option<u64>,
+    /// The rows after which the connection ends, when somebody planted that.
+    killed_after: Option<u64>,
+    cut: Option<TextLimit>,
+}
+
+impl Sending {
+    /// Sends a result. Gives the number of its rows.
+    fn send(
+        &self,
+        prepared: &Prepared,
+        context: &Context<'_>,
+        replies: &mut dyn Replies,
+    ) -> Run<u64> {
+        go_on(replies.columns(prepared.columns()))?;
+        if self.rows == Some(0) {
+            return Ok(0);
+        }
+        let mut sent = 0_u64;
+        let mut gone = false;
+        let run = prepared.run(context, &mut |row| {
+            if self.killed_after == Some(sent) {
+                return Err(SqlError::killed());
+            }
+            let told = match &self.cut {
+                None => replies.row(row),
+                Some(cut) => replies.row(&cut.row(row)),
+            };
+            gone = told.is_break();
+            sent += u64::from(!gone);
+            let ends = gone || self.rows == Some(sent);
+            Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        });
+        if gone {
+            return Err(Failure::Gone);
+        }
+        run?;
+        Ok(sent)
     }
 }
 

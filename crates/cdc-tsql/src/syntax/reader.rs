@@ -13,7 +13,7 @@ use sqlparser::{
     tokenizer::{Location, Token, TokenWithSpan},
 };
 
-use super::{Batch, Body, FreeVariable, Statement, SyntaxError, extent, unsupported};
+use super::{Batch, Body, FreeVariable, Statement, SyntaxError, extent, tokens, unsupported};
 use crate::relation::ObjectName;
 
 /// Blocks within blocks: above what people write, and well within a thread's stack.
@@ -97,9 +97,9 @@ impl Reader {
     pub(super) fn text_from(&self, begin: usize) -> String {
         let first = self.tokens.get(begin).map(|token| token.span.start);
         let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
-        let range = first
-            .zip(last.map(|token| token.span.end))
-            .map(|(first, last)| offset(&self.text, first)..offset(&self.text, last));
+        let range = first.zip(last.map(|token| token.span.end)).map(|(first, last)| {
+            tokens::offset(&self.text, first)..tokens::offset(&self.text, last)
+        });
         range.and_then(|range| self.text.get(range)).unwrap_or_default().to_owned()
     }
 
@@ -384,7 +384,7 @@ impl Reader {
         {
             self.at += 2;
         }
-        let bare = self.peek().and_then(super::tokens::bare_type);
+        let bare = self.peek().and_then(tokens::bare_type);
         if let (Some(bare), Some(token)) = (bare, self.tokens.get_mut(self.at)) {
             token.token = bare;
         }
@@ -490,17 +490,4 @@ fn shown(token: &Token) -> String {
         | Token::HexStringLiteral(_) => "a constant".into(),
         other => other.to_string(),
     }
-}
-
-/// The byte at which a place of a text begins.
-fn offset(text: &str, place: Location) -> usize {
-    let line = usize::try_from(place.line.saturating_sub(1)).unwrap_or(0);
-    let column = usize::try_from(place.column.saturating_sub(1)).unwrap_or(0);
-    let mut start = 0;
-    for _ in 0..line {
-        let rest = text.get(start..).unwrap_or_default();
-        start += rest.find('\n').map_or(rest.len(), |at| at + 1);
-    }
-    let rest = text.get(start..).unwrap_or_default();
-    start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)
 }
