@@ -196,7 +196,7 @@ impl Runner<'_> {
         let verb = own(&name).is_none() && !is_control(&name);
         if verb {
             let met = self.core.server.faults().meet("EXECUTE", false);
-            self.encounter(&met).map_err(|failure| located(failure, frame))?;
+            self.encounter(&met, frame).map_err(|failure| located(failure, frame))?;
         }
         // A handle means another text in another session.
         self.repeatable &= own(&name) == Some(Own::ExecuteSql);

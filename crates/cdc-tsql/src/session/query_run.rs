@@ -32,7 +32,7 @@ impl Runner<'_> {
             return self.select_into(&into, &query, frame);
         }
         let met = self.core.server.faults().meet("SELECT", true);
-        self.encounter(&met)?;
+        self.encounter(&met, frame)?;
         if met.kill_after_rows.is_some() {
             self.repeatable = false;
         }
