@@ -66,8 +66,8 @@ impl BaseTable {
             break;
         }
         if !equal.is_empty() {
-            bounds.from.get_or_insert_with(|| (equal.clone(), true));
-            bounds.to.get_or_insert_with(|| (equal, true));
+            bounds.from.get_or_insert((equal.clone(), true));
+            bounds.to.get_or_insert((equal, true));
         }
         bounds
     }
