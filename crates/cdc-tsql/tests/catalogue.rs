@@ -1,6 +1,8 @@
 //! What connectors and drivers ask of the catalogue, over a session: every statement answers, with
 //! the values that were committed.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::ops::ControlFlow;
 
 use cdc_core::Timestamp;

@@ -383,6 +383,9 @@ fn a_change_of_the_server_shows_in_its_version() {
     rig.read("sys.objects", &Scan::default()).expect("readable");
     rig.call("sys.sp_cdc_help_jobs", &[]).expect("allowed");
     assert_eq!(rig.server.data_version(), before, "reads change nothing");
+    rig.read("sys.dm_exec_sessions", &Scan::default()).expect("readable");
+    assert_ne!(rig.server.data_version(), before, "who is connected is no data");
+    let before = rig.server.data_version();
     rig.insert(1);
     assert_ne!(rig.server.data_version(), before);
 }
