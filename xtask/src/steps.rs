@@ -26,6 +26,20 @@ enum Step {
     Clients,
 }
 
+/// The second command of the step `clippy`: the mistakes of the simulator's proof are compiled with
+/// a feature alone, in these packages alone.
+const CLIPPY_PLANTED: [&str; 9] = [
+    "clippy",
+    "--package=cdc-core",
+    "--package=cdc-delta",
+    "--package=cdc-sim",
+    "--all-targets",
+    "--features=cdc-sim/planted-bugs",
+    "--",
+    "-D",
+    "warnings",
+];
+
 /// How a step ended.
 enum Outcome {
     Passed(Duration),
@@ -107,6 +121,9 @@ impl Step {
                 let mut command = workspace.cargo(self.arguments());
                 command.env(require::VARIABLE, required.text());
                 run_to_end(&mut command)?;
+                if self == Self::Clippy {
+                    run_to_end(&mut workspace.cargo(&CLIPPY_PLANTED))?;
+                }
             }
         }
         Ok(Outcome::Passed(start.elapsed()))

@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use arrow_array::RecordBatch;
 use cdc_core::{
     BatchFacts, Commit, Committed, InstanceName, Mark, Origin, Stamp, TableBatch, TableSpec,
+    Verdict,
     mark::next_sequence,
     port::{Clock, Sink, TableSink},
 };
@@ -55,6 +56,14 @@ impl Feeder {
             return Err("a new mark was taken for an old one".into());
         }
         self.mark = Some(mark);
+        Ok(())
+    }
+
+    /// Publishes what the last mark makes final.
+    pub(crate) async fn publish(&mut self) -> Outcome<()> {
+        let mark = self.mark.ok_or("nothing was committed")?;
+        let end = Stamp { position: mark.end, commit_time: mark.commit_time };
+        self.table.publish(Verdict { finalized_until: mark.commit_time, end }).await?;
         Ok(())
     }
 

@@ -39,6 +39,16 @@ pub(crate) struct Cost {
     pub(crate) cpu: f64,
 }
 
+impl Cost {
+    pub(crate) fn wall_time(&self) -> f64 {
+        self.wall
+    }
+
+    pub(crate) fn cpu_time(&self) -> f64 {
+        self.cpu
+    }
+}
+
 /// Measures from its making on.
 pub(crate) struct Watch {
     begun: Instant,

@@ -1,7 +1,9 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
+use cdc_fake::Zone;
+use chrono::{DateTime, FixedOffset, Utc};
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// SQL Server change data capture into Delta Lake.
@@ -20,7 +22,7 @@ impl Args {
     pub(crate) fn log_level(&self) -> LogLevel {
         self.output.log_level.unwrap_or(match self.command {
             Command::Demo(_) => LogLevel::Warn,
-            Command::Run(_) | Command::Status(_) => LogLevel::Info,
+            Command::Run(_) | Command::Status(_) | Command::Fake(_) => LogLevel::Info,
         })
     }
 }
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show how far the copies are, without writing anything
     Status(StatusArgs),
+    /// The simulated server on its own
+    Fake(FakeArgs),
 }
 
 /// Arguments of `cdc demo`.
@@ -117,6 +121,91 @@ pub(crate) struct RunArgs {
 pub(crate) struct StatusArgs {
     /// The configuration file
     pub(crate) config: PathBuf,
+}
+
+/// Arguments of `cdc fake`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct FakeArgs {
+    #[command(subcommand)]
+    pub(crate) command: FakeCommand,
+}
+
+/// What the simulated server does.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum FakeCommand {
+    /// Serve clients of SQL Server (ODBC, JDBC, FreeTDS, ...) until stopped, from memory
+    Serve(Box<ServeArgs>),
+}
+
+/// Arguments of `cdc fake serve`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// The address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:1433")]
+    pub(crate) listen: SocketAddr,
+    /// The zone of the server's clock: a name like Europe/Athens, or an offset like +02:00
+    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = zone)]
+    pub(crate) zone: Zone,
+    /// What moves the server's clock
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) clock: ClockKind,
+    /// When a virtual clock begins, in RFC 3339 [default: now]
+    #[arg(long, value_name = "MOMENT")]
+    pub(crate) start: Option<DateTime<Utc>>,
+    /// Statements to run before clients are let in, with batches parted by lines that say GO
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Vec<PathBuf>,
+    /// A TOML file of errors, killed connections and slowness to plant
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
+    /// The login that may do everything
+    #[arg(long, value_name = "NAME", default_value = "sa")]
+    pub(crate) user: String,
+    /// The environment variable that holds its password [default: no password]
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) password_env: Option<String>,
+    /// Whether clients may or must encrypt
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) encryption: EncryptionKind,
+    /// The server's certificate in PEM [default: made at the start, for localhost]
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) certificate: Option<PathBuf>,
+    /// The certificate's private key in PEM
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    pub(crate) key: Option<PathBuf>,
+    /// Write the address to this file once clients are let in
+    #[arg(long, value_name = "FILE")]
+    pub(crate) address_file: Option<PathBuf>,
+}
+
+/// What moves the clock of a served server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClockKind {
+    /// The machine's clock
+    #[default]
+    Real,
+    /// Statements: fake.advance_clock and WAITFOR
+    Virtual,
+}
+
+/// Whether clients encrypt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EncryptionKind {
+    /// Never
+    Off,
+    /// As the client likes
+    #[default]
+    Offered,
+    /// Always
+    Required,
+}
+
+fn zone(text: &str) -> Result<Zone, String> {
+    if let Ok(zone) = text.parse::<chrono_tz::Tz>() {
+        return Ok(Zone::Named(zone));
+    }
+    let offset = text.parse::<FixedOffset>();
+    offset.map(Zone::Fixed).map_err(|_| "no zone of that name, and no offset like +02:00".into())
 }
 
 #[cfg(test)]

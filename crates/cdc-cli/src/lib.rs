@@ -7,6 +7,7 @@ pub mod clock;
 mod config;
 mod demo;
 pub mod exit;
+mod fake;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -29,7 +30,7 @@ use std::{
 use clap::Parser;
 
 use self::{
-    args::{Args, Command},
+    args::{Args, Command, FakeCommand},
     exit::Exit,
     progress::Progress,
     report::{Failure, Report},
@@ -49,6 +50,9 @@ pub fn process(line: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(demo) => demo::demo(demo, json, &progress),
         Command::Run(run) => run::run(run, json, &progress),
         Command::Status(status) => status::status(status),
+        Command::Fake(fake) => match &fake.command {
+            FakeCommand::Serve(serve) => fake::serve(serve, json),
+        },
     };
     finish(&report, json)
 }

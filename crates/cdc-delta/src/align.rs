@@ -210,31 +210,64 @@ fn constant(rows: usize, text: Option<&str>) -> ArrayRef {
 
 /// Positions in their text form: `0x` and upper-case hex digits.
 fn hex(positions: &FixedSizeBinaryArray) -> StringArray {
-    let width = usize::try_from(positions.value_length()).unwrap_or(0);
-    let rows = positions.len();
-    let mut text = vec![b'0'; 2 + 2 * width];
-    if let Some(mark) = text.get_mut(1) {
-        *mark = b'x';
+    match positions.value_length() {
+        10 => hex_of::<10, 22>(positions),
+        // The log of no engine has other positions; a test of columns may.
+        _ => positions.iter().map(|value| Some(hex_text(value?))).collect(),
     }
-    let mut texts = Vec::with_capacity(rows * text.len());
-    let mut last: Option<&[u8]> = None;
-    for row in 0..rows {
-        // What a NULL's place holds is not looked at.
-        let value = positions.value(row);
+}
+
+fn hex_text(value: &[u8]) -> String {
+    let digits = value.iter().flat_map(|byte| digits(*byte));
+    std::iter::once(b'0').chain([b'x']).chain(digits).map(char::from).collect()
+}
+
+/// `TEXT` is twice `WIDTH`, and two.
+fn hex_of<const WIDTH: usize, const TEXT: usize>(positions: &FixedSizeBinaryArray) -> StringArray {
+    let mut texts = vec![b'0'; positions.len() * TEXT];
+    let (values, _) = positions.value_data().as_chunks::<WIDTH>();
+    let (places, _) = texts.as_chunks_mut::<TEXT>();
+    let mut text = [b'0'; TEXT];
+    text[1] = b'x';
+    let mut last = &[0; WIDTH];
+    // What a NULL's place holds is not looked at.
+    for (value, place) in values.iter().zip(places) {
         // The rows of one commit stand together.
-        if last != Some(value) {
-            for (pair, byte) in text.chunks_exact_mut(2).skip(1).zip(value) {
-                pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xF)]);
+        if value != last {
+            let (_, pairs) = text.split_at_mut(2);
+            let (pairs, _) = pairs.as_chunks_mut::<2>();
+            for (pair, byte) in pairs.iter_mut().zip(value) {
+                *pair = digits(*byte);
             }
-            last = Some(value);
+            last = value;
         }
-        texts.extend_from_slice(&text);
+        *place = text;
     }
-    let offsets = OffsetBuffer::from_repeated_length(text.len(), rows);
+    let offsets = OffsetBuffer::from_repeated_length(TEXT, positions.len());
     let nulls = positions.nulls().cloned();
     // Never empty: the digits are text, and as many as the rows need.
     StringArray::try_new(offsets, Buffer::from_vec(texts), nulls)
-        .unwrap_or_else(|_| StringArray::new_null(rows))
+        .unwrap_or_else(|_| StringArray::new_null(positions.len()))
+}
+
+/// The two upper-case hex digits of every byte.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "in bounds: a constant"
+)]
+const DIGITS: [[u8; 2]; 256] = {
+    let mut table = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = [digit(byte as u8 >> 4), digit(byte as u8 & 0xF)];
+        byte += 1;
+    }
+    table
+};
+
+fn digits(byte: u8) -> [u8; 2] {
+    DIGITS.get(usize::from(byte)).copied().unwrap_or_default()
 }
 
 /// The upper-case hex digit of a number below 16.

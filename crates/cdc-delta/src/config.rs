@@ -11,8 +11,7 @@ pub enum KernelCalls {
     #[default]
     Pool,
     /// On the calling task itself, which stands still meanwhile: for a simulation on one thread,
-    /// whose store answers without waiting, so that a seed replays the run. Checkpoints must stay
-    /// below 10 MiB (some 8,000 live files): larger ones go up in parts, which need the task.
+    /// whose store answers without waiting, so that a seed replays the run.
     InPlace,
 }
 

@@ -17,7 +17,7 @@ use object_store::path::Path;
 
 use crate::{
     facts::{Cell, table_rows},
-    ledger::{Head, Ledger},
+    ledger::{Head, Ledger, Refused},
     log::{Change, Layout, Log, Outcome},
     mark::Names,
     migration::crowded,
@@ -155,11 +155,9 @@ pub(crate) async fn store(
 ) -> Result<Verdict> {
     let log = &ledger.log;
     let mut guard = ledger.lock().await?;
-    let Some(head) = guard.as_mut() else {
-        return Err(Error::bug("control is not open"));
-    };
+    let head = &mut *guard;
     let mut doubt = None;
-    let mut taken = None;
+    let mut refused = Refused::default();
     ledger.confirm(head).await?;
     let attempts = log.shared.config.commit_attempts_max;
     for attempt in 0..=attempts {
@@ -175,10 +173,8 @@ pub(crate) async fn store(
         {
             return Ok(old.verdict);
         }
-        // The commit that took the version was not its twin, or the verdict would be there.
-        if let Some(path) = taken.take() {
-            ledger.remove(&path).await;
-        }
+        // A commit that took a version was no twin, or the verdict would be there.
+        ledger.remove_seen(&mut refused, head).await;
         if attempt == attempts {
             break;
         }
@@ -188,7 +184,7 @@ pub(crate) async fn store(
                 head.snapshot = log.checkpoint(snapshot).await;
                 return Ok(merged);
             }
-            Outcome::Taken => taken = Some(path),
+            Outcome::Taken => refused.add(&head.snapshot, path),
             Outcome::Unknown(error) => doubt = Some(error),
         }
     }

@@ -69,7 +69,8 @@ impl Encoder {
 
     /// Ends the file: its last bytes, all its bytes, its rows and its statistics.
     pub(crate) fn finish(mut self) -> Result<(Bytes, u64, FileStats)> {
-        self.writer.finish().map_err(|error| fault::writer(&error, "open file"))?;
+        let ended = self.writer.finish().map_err(|error| fault::writer(&error, "open file"))?;
+        self.stats.end(ended.row_groups());
         let rest = self.take();
         Ok((rest, self.out, self.stats))
     }

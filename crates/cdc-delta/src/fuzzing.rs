@@ -8,11 +8,12 @@ use cdc_core::{Commit, Mark, Result, TableBatch, Timestamp};
 use delta_kernel::engine::arrow_conversion::TryIntoArrow;
 
 use crate::{
+    config::DeltaConfig,
+    encode::Encoder,
     facts,
     log::Layout,
     mark::Names,
     schema::{BRONZE_HEAD, BRONZE_TAIL, FACTS, Own, own_field},
-    stats::FileStats,
 };
 
 /// A mark as `txn` entries of a table.
@@ -120,9 +121,17 @@ pub fn stats(batches: &[RecordBatch]) -> String {
     let Some(first) = batches.first() else {
         return String::new();
     };
-    let mut stats = FileStats::new(first.schema_ref(), |_| true);
-    batches.iter().for_each(|batch| stats.add(batch));
-    stats.json()
+    let schema = first.schema();
+    let measured = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let layout =
+        Layout { logical: Arc::clone(&schema), physical: schema, measured: Arc::new(measured) };
+    let Ok(mut encoder) = Encoder::new(&layout, &DeltaConfig::new("memory:///")) else {
+        return String::new();
+    };
+    if batches.iter().any(|batch| encoder.write(batch).is_err()) {
+        return String::new();
+    }
+    encoder.finish().map_or_else(|_| String::new(), |(_, _, stats)| stats.json())
 }
 
 fn bronze(captured: &[(String, DataType)]) -> Layout {

@@ -16,7 +16,7 @@ use delta_kernel_engine::{DefaultEngineBuilder, executor::TaskExecutor};
 use futures_util::future::BoxFuture;
 use object_store::ObjectStore;
 
-use crate::config::KernelCalls;
+use crate::{checkpoint::CheckpointEngine, config::KernelCalls};
 
 /// Files of the log that are read ahead: enough to hide a store's latency, few enough that a
 /// look-up which ends early wastes little.
@@ -34,11 +34,11 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     pub(crate) fn new(store: Arc<dyn ObjectStore>, calls: KernelCalls) -> Self {
-        let engine = DefaultEngineBuilder::new(store)
+        let engine = DefaultEngineBuilder::new(Arc::clone(&store))
             .with_task_executor(Arc::new(ThisThread))
             .with_buffer_size(READ_AHEAD)
             .build();
-        Self { engine: Arc::new(engine), calls }
+        Self { engine: Arc::new(CheckpointEngine::new(engine, store)), calls }
     }
 
     /// The same over another store.
@@ -70,13 +70,27 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// Drives a future on the thread that waits for it. It may be entered again from inside.
-struct ThisThread;
+pub(crate) struct ThisThread;
 
 struct Unpark(Thread);
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+/// Drives a future on this thread.
+pub(crate) fn wait<T>(task: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    // A task that used up its turn would wait for its scheduler, which waits for this thread.
+    let mut task = pin!(tokio::task::unconstrained(task));
+    loop {
+        if let Poll::Ready(output) = task.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::park();
     }
 }
 
@@ -88,16 +102,7 @@ impl TaskExecutor for ThisThread {
         T: Future + Send + 'static,
         T::Output: Send + 'static,
     {
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut context = Context::from_waker(&waker);
-        // A task that used up its turn would wait for its scheduler, which waits for this thread.
-        let mut task = pin!(tokio::task::unconstrained(task));
-        loop {
-            if let Poll::Ready(output) = task.as_mut().poll(&mut context) {
-                return output;
-            }
-            std::thread::park();
-        }
+        wait(task)
     }
 
     fn spawn<F>(&self, task: F)

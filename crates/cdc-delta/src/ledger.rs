@@ -16,7 +16,8 @@ use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 use cdc_core::{Error, Result};
 use delta_kernel::snapshot::SnapshotRef;
-use tokio::sync::{Mutex, MutexGuard};
+use object_store::{ObjectStoreExt, path::Path};
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::{
     log::{Birth, Change, Layout, Log, Outcome},
@@ -35,6 +36,8 @@ pub(crate) struct Ledger {
     pub(crate) log: Log,
     kind: Kind,
     head: Mutex<Option<Head>>,
+    /// What the last look found, for the opening that follows it.
+    sight: sync::Mutex<Option<Sight>>,
     /// Appends that wait for a commit, first come first.
     waiting: sync::Mutex<Vec<Arc<Append>>>,
 }
@@ -69,65 +72,139 @@ impl Drop for Place<'_> {
 pub(crate) struct Head {
     pub(crate) snapshot: SnapshotRef,
     pub(crate) layout: Layout,
-    /// All entries of the log as of the snapshot, once they were read.
-    seen: Option<BTreeMap<String, i64>>,
+    /// Entries of the log as of the snapshot, once some were read.
+    seen: Option<Seen>,
+}
+
+/// A table that was looked at, and the log that remembers what was read.
+struct Sight {
+    log: Log,
+    snapshot: SnapshotRef,
+    seen: Option<Seen>,
+}
+
+/// Entries of a log as of one snapshot.
+#[derive(Default)]
+struct Seen {
+    numbers: BTreeMap<String, i64>,
+    /// The only entry that was asked for; without it, all are here.
+    only: Option<String>,
+}
+
+impl Seen {
+    /// Whether it tells if there is such an entry.
+    fn tells(&self, id: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == id)
+    }
+}
+
+/// Files of commits that met a commit of the same version: somebody else's, or their own twin. They
+/// are deleted once the log was seen to have that version without them.
+#[derive(Default)]
+pub(crate) struct Refused(Vec<(u64, Path)>);
+
+impl Refused {
+    pub(crate) fn add(&mut self, base: &SnapshotRef, file: Path) {
+        self.0.push((base.version().saturating_add(1), file));
+    }
+
+    /// Those of versions up to the one that was seen. The caller knows that it does not name them.
+    fn seen(&mut self, version: u64) -> Vec<Path> {
+        let (seen, rest) = std::mem::take(&mut self.0).into_iter().partition(|f| f.0 <= version);
+        self.0 = rest;
+        let seen: Vec<(u64, Path)> = seen;
+        seen.into_iter().map(|(_, file)| file).collect()
+    }
 }
 
 impl Ledger {
     pub(crate) fn new(log: Log, kind: Kind) -> Self {
-        Self { log, kind, head: Mutex::new(None), waiting: sync::Mutex::default() }
+        let (head, sight) = (Mutex::new(None), sync::Mutex::new(None));
+        Self { log, kind, head, sight, waiting: sync::Mutex::default() }
     }
 
     fn waiting(&self) -> sync::MutexGuard<'_, Vec<Arc<Append>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn sight(&self) -> sync::MutexGuard<'_, Option<Sight>> {
+        self.sight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The newest snapshot, read through `log`, which is the ledger's; none when there is no table
-    /// yet. Writes nothing.
+    /// (any more). Writes nothing.
     pub(crate) async fn look(&self, log: &Log) -> Result<Option<SnapshotRef>> {
         let mut guard = self.head.lock().await;
-        if let Some(head) = guard.as_mut() {
-            self.refresh(head).await?;
+        if let Some(head) = self.follow(&mut guard).await? {
             return Ok(Some(Arc::clone(&head.snapshot)));
         }
-        drop(guard);
-        look(log, self.kind).await
+        let Some(snapshot) = look(log, self.kind).await? else {
+            return Ok(None);
+        };
+        let (log, seen) = (log.clone(), None);
+        *self.sight() = Some(Sight { log, snapshot: Arc::clone(&snapshot), seen });
+        Ok(Some(snapshot))
     }
 
     /// An entry of the newest snapshot. Writes nothing.
     pub(crate) async fn number(&self, id: &str) -> Result<Option<i64>> {
         let mut guard = self.head.lock().await;
-        if let Some(head) = guard.as_mut() {
-            self.refresh(head).await?;
-            return Ok(self.seen(head).await?.get(id).copied());
+        if let Some(head) = self.follow(&mut guard).await? {
+            return Ok(self.seen(head, &[id]).await?.numbers.get(id).copied());
         }
-        drop(guard);
         let log = self.log.recalling();
-        match look(&log, self.kind).await? {
-            None => Ok(None),
-            Some(snapshot) => Ok(log.entries(&snapshot, vec![id.to_owned()]).await?.remove(id)),
+        let Some(snapshot) = look(&log, self.kind).await? else {
+            return Ok(None);
+        };
+        let numbers = log.entries(&snapshot, vec![id.to_owned()]).await?;
+        let number = numbers.get(id).copied();
+        let seen = Some(Seen { numbers, only: Some(id.to_owned()) });
+        *self.sight() = Some(Sight { log, snapshot, seen });
+        Ok(number)
+    }
+
+    /// The head at the newest snapshot; none when there is none yet, or when the table went or went
+    /// back since: what is there then is looked at as by a process that begins.
+    async fn follow<'h>(&self, head: &'h mut Option<Head>) -> Result<Option<&'h mut Head>> {
+        let Some(known) = head.as_ref() else {
+            return Ok(None);
+        };
+        if !self.log.has(&known.snapshot).await? {
+            *head = None;
         }
+        let Some(head) = head.as_mut() else {
+            return Ok(None);
+        };
+        self.refresh(head).await?;
+        Ok(Some(head))
     }
 
     /// The table, opened or created, for one caller at a time.
-    pub(crate) async fn lock(&self) -> Result<MutexGuard<'_, Option<Head>>> {
+    pub(crate) async fn lock(&self) -> Result<MappedMutexGuard<'_, Head>> {
         let mut head = self.head.lock().await;
         if head.is_none() {
             *head = Some(self.open().await?);
         }
-        Ok(head)
+        MutexGuard::try_map(head, Option::as_mut).map_err(|_| Error::bug("a ledger is not open"))
     }
 
     async fn open(&self) -> Result<Head> {
         for attempt in 1..=self.log.shared.config.commit_attempts_max {
-            let log = self.log.recalling();
-            if let Some(snapshot) = look(&log, self.kind).await? {
+            let sight = self.sight().take();
+            let sight = match sight {
+                Some(sight) => Some(sight),
+                None => {
+                    let log = self.log.recalling();
+                    let found = look(&log, self.kind).await?;
+                    found.map(|snapshot| Sight { log, snapshot, seen: None })
+                }
+            };
+            if let Some(Sight { log, snapshot, seen }) = sight {
+                let version = snapshot.version();
                 let snapshot = migrate(&log, snapshot, self.kind).await?;
-                let seen = match self.kind {
-                    Kind::Facts => Some(log.all_entries(&snapshot).await?),
-                    _ => None,
-                };
-                return self.head(snapshot, seen).await;
+                let seen = seen.filter(|_| snapshot.version() == version);
+                let layout = self.log.layout(&snapshot).await?;
+                return Ok(Head { snapshot, layout, seen });
             }
             let (columns, comment) = match self.kind {
                 Kind::Control => (CONTROL.as_slice(), CONTROL_COMMENT),
@@ -141,21 +218,13 @@ impl Ledger {
             };
             match self.log.create(birth).await? {
                 Outcome::Landed(snapshot) => {
-                    return self.head(snapshot, Some(BTreeMap::new())).await;
+                    let layout = self.log.layout(&snapshot).await?;
+                    return Ok(Head { snapshot, layout, seen: Some(Seen::default()) });
                 }
                 Outcome::Taken | Outcome::Unknown(_) => self.log.shared.pause(attempt).await,
             }
         }
         Err(crowded(&self.log))
-    }
-
-    async fn head(
-        &self,
-        snapshot: SnapshotRef,
-        seen: Option<BTreeMap<String, i64>>,
-    ) -> Result<Head> {
-        let layout = self.log.layout(&snapshot).await?;
-        Ok(Head { snapshot, layout, seen })
     }
 
     /// Moves the head to the newest snapshot when its own version is no longer in the log. A
@@ -168,23 +237,26 @@ impl Ledger {
         Ok(())
     }
 
-    /// Moves the head to the newest snapshot.
+    /// Moves the head to the newest snapshot, when that may still be written. An error or a caller
+    /// that gives up leaves the head where it was.
     pub(crate) async fn refresh(&self, head: &mut Head) -> Result<()> {
-        let newer = self.log.refresh(&head.snapshot).await?;
-        if newer.version() != head.snapshot.version() {
-            head.snapshot = newer;
-            // First, so that an error leaves nothing that is no longer so.
-            head.seen = None;
-            head.layout = self.log.layout(&head.snapshot).await?;
+        let snapshot = self.log.refresh(&head.snapshot).await?;
+        if snapshot.version() != head.snapshot.version() {
+            check(&self.log, &snapshot, self.kind)?;
+            let layout = self.log.layout(&snapshot).await?;
+            *head = Head { snapshot, layout, seen: None };
         }
         Ok(())
     }
 
-    /// All entries as of the head's snapshot.
-    async fn seen<'h>(&self, head: &'h mut Head) -> Result<&'h mut BTreeMap<String, i64>> {
+    /// Entries as of the head's snapshot: at least those of `ids`.
+    async fn seen<'h>(&self, head: &'h mut Head, ids: &[&str]) -> Result<&'h mut Seen> {
         let seen = match head.seen.take() {
-            Some(seen) => seen,
-            None => self.log.recalling().all_entries(&head.snapshot).await?,
+            Some(seen) if ids.iter().all(|id| seen.tells(id)) => seen,
+            _ => {
+                let numbers = self.log.recalling().all_entries(&head.snapshot).await?;
+                Seen { numbers, only: None }
+            }
         };
         Ok(head.seen.insert(seen))
     }
@@ -195,23 +267,32 @@ impl Ledger {
         let append = Arc::new(Append { id, number, rows, done: AtomicBool::new(false) });
         self.waiting().push(Arc::clone(&append));
         let place = Place { ledger: self, append };
-        let mut guard = self.lock().await?;
-        let Some(head) = guard.as_mut() else {
-            return Ok(());
-        };
-        // Each turn ends those that wait longest, so this one's comes.
-        while !place.append.is_done() {
-            let group: Vec<_> = self.waiting().iter().take(GROUP_MAX).cloned().collect();
-            self.write(head, &group, &place.append).await?;
+        let mut head = self.lock().await?;
+        if !place.append.is_done() {
+            let group = self.group(&place.append);
+            self.write(&mut head, &group, &place.append).await?;
             self.waiting().retain(|append| !append.is_done());
         }
         Ok(())
     }
 
+    /// An append and those that wait with it, in their order: the oldest, as many as go into one
+    /// commit. It is always among them, so that one whose rows cannot be made holds up nobody.
+    fn group(&self, own: &Arc<Append>) -> Vec<Arc<Append>> {
+        let mut places = GROUP_MAX.saturating_sub(1);
+        let mut takes = |append: &&Arc<Append>| {
+            let is_other = !Arc::ptr_eq(append, own);
+            let is_taken = !is_other || places > 0;
+            places = places.saturating_sub(usize::from(is_other));
+            is_taken
+        };
+        self.waiting().iter().filter(|append| takes(append)).cloned().collect()
+    }
+
     /// Writes a group's rows in one commit. Rows of others that cannot be made are left to them.
     async fn write(&self, head: &mut Head, group: &[Arc<Append>], own: &Arc<Append>) -> Result<()> {
         let mut doubt = None;
-        let mut taken = None;
+        let mut refused = Refused::default();
         self.confirm(head).await?;
         for attempt in 0..=self.log.shared.config.commit_attempts_max {
             if attempt > 0 {
@@ -222,10 +303,8 @@ impl Ledger {
             let Some(rows) = due.rows else {
                 return Ok(());
             };
-            // The commit that took the version was not its twin, or the entry would be there.
-            if let Some(path) = taken.take() {
-                self.remove(&path).await;
-            }
+            // A commit that took a version was no twin, or the entry would be there.
+            self.remove_seen(&mut refused, head).await;
             if attempt == self.log.shared.config.commit_attempts_max {
                 break;
             }
@@ -242,12 +321,12 @@ impl Ledger {
                 Outcome::Landed(snapshot) => {
                     head.snapshot = self.log.checkpoint(snapshot).await;
                     if let Some(seen) = &mut head.seen {
-                        seen.extend(due.entries);
+                        seen.numbers.extend(due.entries);
                     }
                     due.appends.iter().for_each(|done| done.done.store(true, Ordering::Release));
                     return Ok(());
                 }
-                Outcome::Taken => taken = Some(path),
+                Outcome::Taken => refused.add(&head.snapshot, path),
                 Outcome::Unknown(error) => doubt = Some(error),
             }
         }
@@ -257,7 +336,8 @@ impl Ledger {
     /// What of a group is not in the table yet. What is, is marked as done.
     async fn due(&self, head: &mut Head, group: &[Arc<Append>], own: &Arc<Append>) -> Result<Due> {
         let layout = head.layout.clone();
-        let seen = self.seen(head).await?;
+        let ids: Vec<_> = group.iter().map(|append| append.id.as_str()).collect();
+        let seen = &self.seen(head, &ids).await?.numbers;
         let mut due = Due::default();
         let mut parts = Vec::new();
         for append in group {
@@ -287,11 +367,12 @@ impl Ledger {
         Ok(due)
     }
 
-    /// Removes a file that surely no commit names.
-    pub(crate) async fn remove(&self, path: &object_store::path::Path) {
-        use object_store::ObjectStoreExt as _;
-        if let Err(error) = self.log.place.store.delete(path).await {
-            tracing::debug!(%path, %error, "a staged file stays behind; no table names it");
+    /// Removes the files of refused commits whose versions the head has, without them.
+    pub(crate) async fn remove_seen(&self, refused: &mut Refused, head: &Head) {
+        for path in refused.seen(head.snapshot.version()) {
+            if let Err(error) = self.log.place.store.delete(&path).await {
+                tracing::debug!(%path, %error, "a staged file stays behind; no table names it");
+            }
         }
     }
 }
@@ -314,122 +395,4 @@ async fn look(log: &Log, kind: Kind) -> Result<Option<SnapshotRef>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use arrow_array::new_null_array;
-    use cdc_core::{
-        ErrorKind, Timestamp,
-        port::{Clock, Entropy},
-    };
-    use futures_util::{FutureExt, future::BoxFuture};
-    use object_store::memory::InMemory;
-
-    use super::*;
-    use crate::{DeltaConfig, DeltaSink, KernelCalls};
-
-    struct Still;
-
-    impl Clock for Still {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_micros(1_790_000_000_000_000)
-        }
-
-        fn sleep(&self, _pause: Duration) -> BoxFuture<'static, ()> {
-            std::future::ready(()).boxed()
-        }
-    }
-
-    #[derive(Default)]
-    struct Counted(std::sync::atomic::AtomicU64);
-
-    impl Entropy for Counted {
-        fn next_u64(&self) -> u64 {
-            self.0.fetch_add(1, Ordering::Relaxed)
-        }
-    }
-
-    fn sink() -> DeltaSink {
-        let mut config = DeltaConfig::new("memory:///lake/");
-        config.kernel_calls = KernelCalls::InPlace;
-        let root = "memory:///lake/".parse().expect("a URL");
-        let (clock, entropy) = (Arc::new(Still), Arc::new(Counted::default()));
-        DeltaSink::with_store(config, root, Arc::new(InMemory::new()), clock, entropy)
-            .expect("the settings are right")
-    }
-
-    /// One row without a value.
-    fn row() -> Rows {
-        Box::new(|layout: &Layout| {
-            let fields = layout.physical.fields();
-            let columns = fields.iter().map(|field| new_null_array(field.data_type(), 1));
-            RecordBatch::try_new(Arc::clone(&layout.physical), columns.collect())
-                .map_err(|error| Error::bug("no row").caused_by(error))
-        })
-    }
-
-    fn refused() -> Rows {
-        Box::new(|_: &Layout| Err(Error::new(ErrorKind::InvalidData, "no such row")))
-    }
-
-    async fn version(ledger: &Ledger) -> u64 {
-        let guard = ledger.lock().await.expect("opens");
-        guard.as_ref().map_or(0, |head| head.snapshot.version())
-    }
-
-    #[tokio::test]
-    async fn appends_that_wait_for_each_other_are_one_commit_and_each_is_there() {
-        let sink = sink();
-        let facts = &sink.inner.facts;
-        let before = version(facts).await;
-        let busy = facts.lock().await.expect("opens");
-        let mut waiting: Vec<_> = (0..GROUP_MAX + 10)
-            .map(|table| Box::pin(facts.append(format!("t{table}"), 1, row())))
-            .collect();
-        for append in &mut waiting {
-            assert!(append.now_or_never().is_none(), "the ledger is busy");
-        }
-        drop(busy);
-        for append in waiting {
-            append.await.expect("written");
-        }
-        assert_eq!(version(facts).await, before + 2);
-        for table in [0, GROUP_MAX - 1, GROUP_MAX + 9] {
-            assert_eq!(facts.number(&format!("t{table}")).await.expect("read"), Some(1));
-        }
-        // The same again writes nothing.
-        facts.append("t0".into(), 1, row()).await.expect("done before");
-        assert_eq!(version(facts).await, before + 2);
-        assert!(facts.waiting().is_empty());
-    }
-
-    #[tokio::test]
-    async fn rows_that_cannot_be_made_fail_their_own_append_alone() {
-        let sink = sink();
-        let facts = &sink.inner.facts;
-        let busy = facts.lock().await.expect("opens");
-        let mut bad = Box::pin(facts.append("bad".into(), 1, refused()));
-        let mut good = Box::pin(facts.append("good".into(), 1, row()));
-        assert!((&mut bad).now_or_never().is_none() && (&mut good).now_or_never().is_none());
-        drop(busy);
-        assert_eq!(bad.await.expect_err("refused").kind(), ErrorKind::InvalidData);
-        good.await.expect("written");
-        assert_eq!(facts.number("good").await.expect("read"), Some(1));
-        assert_eq!(facts.number("bad").await.expect("read"), None);
-    }
-
-    #[tokio::test]
-    async fn an_append_that_is_given_up_leaves_nothing_to_others() {
-        let sink = sink();
-        let facts = &sink.inner.facts;
-        let before = version(facts).await;
-        let busy = facts.lock().await.expect("opens");
-        let mut lost = Box::pin(facts.append("lost".into(), 1, row()));
-        assert!((&mut lost).now_or_never().is_none());
-        drop(lost);
-        drop(busy);
-        facts.append("kept".into(), 1, row()).await.expect("written");
-        assert_eq!(version(facts).await, before + 1);
-        assert_eq!(facts.number("lost").await.expect("read"), None);
-    }
-}
+mod tests;

@@ -29,6 +29,7 @@
 
 mod align;
 mod bronze;
+mod checkpoint;
 mod commit;
 mod config;
 mod control;

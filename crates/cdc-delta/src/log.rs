@@ -379,16 +379,23 @@ impl Log {
         }
     }
 
-    /// Whether the log still has the file of a snapshot's version. It is gone after a deletion or
-    /// a rewind of the table, and after a cleanup behind somebody's newer checkpoint.
+    /// Whether the log still has the file of a snapshot's version, as it was read or written. It is
+    /// gone after a deletion or a rewind of the table, and after a cleanup behind somebody's newer
+    /// checkpoint; another one is there when a rewound table was written again. Files are told
+    /// apart by their lengths, which costs no more than asking for the file: a rewound table that
+    /// was written up to the same version with a file of the same length is not told from the old
+    /// one. Nothing but the operator rewinds a table, and the next attach compares what rests on
+    /// the mark with the mark.
     ///
     /// # Errors
     /// `Unavailable` and the like when the store does not tell.
     pub(crate) async fn has(&self, snapshot: &SnapshotRef) -> Result<bool> {
         let name = format!("{:020}.json", snapshot.version());
         let path = self.place.path.clone().join("_delta_log").join(name);
+        let known = snapshot.log_segment().listed.latest_commit_file.as_ref();
+        let known = known.filter(|file| file.version == snapshot.version());
         match self.place.store.head(&path).await {
-            Ok(_) => Ok(true),
+            Ok(found) => Ok(known.is_none_or(|known| known.location.size == found.size)),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(fault::store(error, &path)),
         }

@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StringArray,
+    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch,
     cast::AsArray,
     types::{
         Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
@@ -21,6 +21,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use chrono::{DateTime, Datelike, TimeDelta};
+use parquet::file::metadata::RowGroupMetaData;
 
 /// Characters of a text that a bound keeps.
 const TEXT_MAX: usize = 32;
@@ -80,6 +81,37 @@ impl FileStats {
             if let Some(array) = batch.columns().get(column.index) {
                 column.nulls += array.null_count() as u64;
                 column.bounds.add(array);
+            }
+        }
+    }
+
+    /// Takes the bounds of texts from the ended file's own statistics: the writer has compared all
+    /// texts once already, and comparing them is dear. Its bounds hold every text, cut or not.
+    pub(crate) fn end(&mut self, groups: &[RowGroupMetaData]) {
+        for column in &mut self.columns {
+            let Bounds::Text(range) = &mut column.bounds else {
+                continue;
+            };
+            for group in groups {
+                let statistics = group.columns().get(column.index).and_then(|c| c.statistics());
+                let bound = |bytes: Option<&[u8]>| {
+                    bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::to_owned)
+                };
+                let least = statistics.and_then(|s| bound(s.min_bytes_opt()));
+                let greatest = statistics.and_then(|s| bound(s.max_bytes_opt()));
+                match least.zip(greatest) {
+                    Some((least, greatest)) => {
+                        widen_text(range, &least);
+                        widen_text(range, &greatest);
+                    }
+                    // A group of NULLs alone has no bounds and needs none.
+                    None if statistics.and_then(|s| s.null_count_opt())
+                        == u64::try_from(group.num_rows()).ok() => {}
+                    None => {
+                        column.bounds = Bounds::None;
+                        break;
+                    }
+                }
             }
         }
     }
@@ -152,11 +184,8 @@ impl Bounds {
                     floats(range, nan, values.iter().flatten());
                 }
             }
-            Self::Text(range) => {
-                if let Some(values) = array.as_string_opt::<i32>() {
-                    texts(range, values);
-                }
-            }
+            // See [`FileStats::end`].
+            Self::Text(_) => {}
         }
     }
 
@@ -285,26 +314,6 @@ pub(crate) fn decimal_text(value: i128, scale: i8) -> String {
     let padded = format!("{digits:0>width$}", width = scale + 1);
     let (whole, part) = padded.split_at(padded.len() - scale);
     format!("{sign}{whole}.{part}")
-}
-
-/// Of a batch its two extremes are enough: a text that begins like the greatest one's kept part and
-/// goes on behind it is no smaller than the greatest one.
-fn texts(range: &mut Option<TextRange>, values: &StringArray) {
-    let mut values = values.iter().flatten();
-    let Some(first) = values.next() else {
-        return;
-    };
-    let (mut least, mut greatest) = (first, first);
-    for text in values {
-        // Positions ascend: one comparison is enough for them.
-        if text > greatest {
-            greatest = text;
-        } else if text < least {
-            least = text;
-        }
-    }
-    widen_text(range, least);
-    widen_text(range, greatest);
 }
 
 fn widen_text(range: &mut Option<TextRange>, text: &str) {

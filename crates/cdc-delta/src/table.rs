@@ -201,6 +201,8 @@ impl DeltaTable {
         entries.extend(self.names.owner(self.fence, self.log.shared.runner));
         let attempts = self.log.shared.config.commit_attempts_max;
         let mut doubt = None;
+        // The version that a put met another commit at, perhaps its own twin, until it was seen.
+        let mut taken = None;
         for attempt in 0..=attempts {
             if attempt > 0 {
                 self.log.shared.pause(attempt).await;
@@ -222,6 +224,7 @@ impl DeltaTable {
                 if durable != self.mark && !blind {
                     return Err(self.moved());
                 }
+                taken = taken.filter(|version| *version > self.snapshot.version());
             }
             if attempt == attempts {
                 break;
@@ -245,13 +248,14 @@ impl DeltaTable {
                     self.snapshot = snapshot;
                     return Ok(());
                 }
-                Outcome::Taken => {}
+                Outcome::Taken => taken = Some(self.snapshot.version().saturating_add(1)),
                 Outcome::Unknown(error) => {
                     *named = true;
                     doubt = Some(error);
                 }
             }
         }
+        *named |= taken.is_some();
         Err(doubt.unwrap_or_else(|| crowded(&self.log)))
     }
 

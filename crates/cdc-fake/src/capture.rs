@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use cdc_core::{Lsn, Timestamp};
+use cdc_core::{Lsn, ServerTime, Timestamp};
 
 use crate::{
     database::{DatabaseState, FakeDatabase},
     instance::{ChangeEntry, DdlEntry, slot_of},
     log::{DdlEffect, InstanceId, LogChange, LogEvent, LogRecord, TableId},
     mapping::MappingEntry,
-    zone::Zone,
 };
 
 /// Microseconds without an entry in the mapping after which the next scan writes an idle one.
@@ -96,6 +95,12 @@ impl FakeDatabase {
         state.capture_at_commit(now);
     }
 
+    /// When capture reads the log.
+    #[must_use]
+    pub fn capture_schedule(&self) -> CaptureSchedule {
+        self.look().capture.schedule
+    }
+
     /// Stops the capture job; the log keeps what it has not read.
     pub fn stop_capture(&self) {
         self.state().capture.running = false;
@@ -139,6 +144,15 @@ impl FakeDatabase {
     #[must_use]
     pub fn pending_records(&self) -> usize {
         self.state().log.pending.len()
+    }
+
+    /// The LSN of the newest record of the log, whether capture has read it or not. No server tells
+    /// it; tests compare with it.
+    #[must_use]
+    pub fn newest_record(&self) -> Option<Lsn> {
+        let state = self.state();
+        let pending = state.log.pending.back().map(|record| record.lsn);
+        pending.max(state.high())
     }
 
     /// Writes an idle entry now, as a scan does that found nothing for some time. Returns its
@@ -204,34 +218,60 @@ impl DatabaseState {
 
     fn idle(&mut self, now: Timestamp) -> Lsn {
         let lsn = self.log.commit_lsn();
-        self.enter(lsn, now, self.zone, true, now);
+        let time = self.zone.reading(now);
+        let entry =
+            MappingEntry { lsn, time, moment: now, idle: true, began: time, transaction: 0 };
+        self.map(entry, now);
         lsn
     }
 
-    fn enter(&mut self, lsn: Lsn, moment: Timestamp, zone: Zone, idle: bool, scan: Timestamp) {
-        self.mapping.push(MappingEntry { lsn, time: zone.reading(moment), moment, idle });
+    fn map(&mut self, entry: MappingEntry, scan: Timestamp) {
+        self.mapping.push(entry);
         self.capture.last_entry = scan;
+        self.version += 1;
+    }
+
+    fn map_record(
+        &mut self,
+        record: &LogRecord,
+        began: ServerTime,
+        transaction: u32,
+        scan: Timestamp,
+    ) {
+        let entry = MappingEntry {
+            lsn: record.lsn,
+            time: record.local,
+            moment: record.time,
+            idle: false,
+            began,
+            transaction,
+        };
+        self.map(entry, scan);
     }
 
     /// Processes the next record of the log; false when there is none.
     fn process_next(&mut self, scan: Timestamp) -> bool {
-        let Some(record) = self.log.pending.pop_front() else {
+        let Some(mut record) = self.log.pending.pop_front() else {
             return false;
         };
-        match record.event {
-            LogEvent::Commit(changes) => {
-                if self.capture_commit(record.lsn, changes) {
-                    self.enter(record.lsn, record.time, self.zone, false, scan);
+        self.version += 1;
+        match &mut record.event {
+            LogEvent::Commit { changes, began, transaction } => {
+                let (began, transaction) = (*began, *transaction);
+                if self.capture_commit(record.lsn, std::mem::take(changes)) {
+                    self.map_record(&record, began, transaction, scan);
                 }
             }
             LogEvent::Enable(id) => {
-                if let Some(instance) = self.instances.get_mut(&id) {
+                if let Some(instance) = self.instances.get_mut(id) {
                     instance.low = Some(record.lsn);
-                    self.enter(record.lsn, record.time, self.zone, false, scan);
+                    let (began, transaction) = (record.local, instance.id.0);
+                    self.map_record(&record, began, transaction, scan);
                 }
             }
-            LogEvent::Ddl { table, ref statement, ref effect } => {
-                self.capture_ddl(&record, table, statement, effect)
+            LogEvent::Ddl { table, .. } => {
+                let table = *table;
+                self.capture_ddl(&record, table);
             }
         }
         true
@@ -274,16 +314,11 @@ impl DatabaseState {
         taken
     }
 
-    fn capture_ddl(
-        &mut self,
-        record: &LogRecord,
-        table: TableId,
-        statement: &str,
-        effect: &DdlEffect,
-    ) {
-        let minute = 60 * cdc_core::ServerTime::TICKS_A_SECOND;
+    fn capture_ddl(&mut self, record: &LogRecord, table: TableId) {
+        let LogEvent::Ddl { statement, effect, .. } = &record.event else { return };
+        let minute = 60 * ServerTime::TICKS_A_SECOND;
         let ticks = record.local.as_ticks();
-        let time = cdc_core::ServerTime::from_ticks(ticks - ticks.rem_euclid(minute));
+        let time = ServerTime::from_ticks(ticks - ticks.rem_euclid(minute));
         for instance in self.instances.values_mut() {
             if instance.table != table || instance.start > record.lsn {
                 continue;
@@ -307,7 +342,7 @@ impl DatabaseState {
             }
             instance.ddl.push(DdlEntry {
                 lsn: record.lsn,
-                statement: statement.into(),
+                statement: statement.clone(),
                 time,
                 captured_column_changed: changed,
             });

@@ -32,7 +32,7 @@ impl FakeDatabase {
         let state = self.state();
         let found = state.instance(instance).ok_or_else(|| unknown_instance(instance))?;
         let mut rows = Vec::new();
-        for entry in &found.entries {
+        for entry in found.entries.iter() {
             for operation in entry.operations() {
                 let cell = |column: &Column| entry.cell(*operation, &column.into()).clone();
                 rows.push(ChangeRow {

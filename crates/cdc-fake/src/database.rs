@@ -2,22 +2,26 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    ops::{Deref, DerefMut},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use cdc_core::{InstanceName, Lsn, TableName, Timestamp};
+use cdc_core::{InstanceName, Lsn, ServerTime, TableName, Timestamp};
 
 use crate::{
     archive::Archive,
     capture::CaptureJob,
     cleanup::CleanupJob,
     clock::VirtualClock,
+    ddl::SchemaChange,
     injection::{Call, Encounter, FaultPlan, Injection, Side},
     instance::Instance,
+    jobs::Jobs,
     key::Collation,
     log::{InstanceId, Log, TableId},
     mapping::{Mapping, MappingEntry},
+    options::{DatabaseOptions, Schema},
     permissions::Permissions,
     server::ServerSettings,
     sql_error::{SqlError, SqlResult, number},
@@ -32,6 +36,19 @@ pub const DEFAULT_RETENTION_MINUTES: u32 = 4320;
 /// Everything a backup of the database holds.
 #[derive(Clone)]
 pub(crate) struct DatabaseState {
+    pub(crate) name: String,
+    /// Changes with everything that a read could see.
+    pub(crate) version: u64,
+    pub(crate) options: DatabaseOptions,
+    pub(crate) created: ServerTime,
+    pub(crate) schemas: BTreeMap<String, Schema>,
+    pub(crate) jobs: Jobs,
+    /// Commits so far that changed something: what snapshots are numbered by.
+    pub(crate) commits: u64,
+    /// How many read at each commit.
+    pub(crate) snapshots: BTreeMap<u64, usize>,
+    /// Who waits for whom.
+    pub(crate) waits: BTreeMap<TransactionId, TransactionId>,
     pub(crate) collation: Collation,
     pub(crate) cdc: bool,
     pub(crate) retention_minutes: u32,
@@ -52,8 +69,18 @@ pub(crate) struct DatabaseState {
 }
 
 impl DatabaseState {
-    fn new(settings: &ServerSettings, cdc: bool, now: Timestamp) -> Self {
+    fn new(name: &str, settings: &ServerSettings, cdc: bool, now: Timestamp) -> Self {
+        let created = settings.zone.reading(now);
         Self {
+            name: name.into(),
+            version: 0,
+            options: DatabaseOptions::default(),
+            created,
+            schemas: BTreeMap::new(),
+            jobs: Jobs::default(),
+            commits: 0,
+            snapshots: BTreeMap::new(),
+            waits: BTreeMap::new(),
             collation: settings.collation,
             cdc,
             retention_minutes: DEFAULT_RETENTION_MINUTES,
@@ -64,7 +91,7 @@ impl DatabaseState {
             mapping: Mapping::default(),
             capture: CaptureJob::new(now),
             cleanup: None,
-            permissions: Permissions::default(),
+            permissions: Permissions::new(created),
             row_version: 0,
             next_id: 0,
             lineage: 1,
@@ -81,6 +108,29 @@ impl DatabaseState {
     pub(crate) fn table_id(&self, name: &TableName) -> SqlResult<TableId> {
         let found = self.tables.iter().find(|(_, table)| table.name == *name);
         found.map(|(id, _)| *id).ok_or_else(|| SqlError::invalid_object(&name.to_string()))
+    }
+
+    /// The table of a name as statements write it: without regard to case, where the database has
+    /// none.
+    pub(crate) fn find_table(&self, name: &TableName) -> Option<(TableId, &Table)> {
+        let exact = self.tables.iter().find(|(_, table)| table.name == *name);
+        let alike = || {
+            self.tables.iter().find(|(_, table)| {
+                self.same(&table.name.name, &name.name)
+                    && self.same(&table.name.schema, &name.schema)
+            })
+        };
+        exact.or_else(alike).map(|(id, table)| (*id, table))
+    }
+
+    /// True when two names are the same in this database.
+    pub(crate) fn same(&self, one: &str, other: &str) -> bool {
+        match self.collation {
+            Collation::Binary => one == other,
+            Collation::CaseInsensitive => {
+                one == other || one.to_lowercase() == other.to_lowercase()
+            }
+        }
     }
 
     pub(crate) fn table(&self, id: TableId) -> SqlResult<&Table> {
@@ -120,9 +170,38 @@ pub(crate) fn unknown_instance(name: &InstanceName) -> SqlError {
 
 pub(crate) struct Shared {
     pub(crate) name: String,
+    pub(crate) id: i32,
     pub(crate) settings: ServerSettings,
     state: Mutex<DatabaseState>,
     injection: Mutex<Injection>,
+    /// Told whenever a lock may have become free.
+    pub(crate) changed: Condvar,
+}
+
+/// The state behind its lock. Whoever changes it through the guard gives the data another
+/// version.
+pub(crate) struct StateGuard<'a>(MutexGuard<'a, DatabaseState>);
+
+impl StateGuard<'_> {
+    /// The state, for changes that no read can see.
+    pub(crate) fn quiet(&mut self) -> &mut DatabaseState {
+        &mut self.0
+    }
+}
+
+impl Deref for StateGuard<'_> {
+    type Target = DatabaseState;
+
+    fn deref(&self) -> &DatabaseState {
+        &self.0
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    fn deref_mut(&mut self) -> &mut DatabaseState {
+        self.0.version += 1;
+        &mut self.0
+    }
 }
 
 /// A database. Clones are the same database.
@@ -138,16 +217,24 @@ impl std::fmt::Debug for FakeDatabase {
 }
 
 impl FakeDatabase {
-    pub(crate) fn new(name: &str, settings: ServerSettings, cdc: bool) -> Self {
-        let state = DatabaseState::new(&settings, cdc, settings.clock.time());
+    pub(crate) fn new(name: &str, id: i32, settings: ServerSettings, cdc: bool) -> Self {
+        let state = DatabaseState::new(name, &settings, cdc, settings.clock.time());
         Self {
             shared: Arc::new(Shared {
                 name: name.into(),
+                id,
                 settings,
                 state: Mutex::new(state),
                 injection: Mutex::new(Injection::default()),
+                changed: Condvar::new(),
             }),
         }
+    }
+
+    /// True when both are the same database.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// The database's name.
@@ -167,10 +254,29 @@ impl FakeDatabase {
     }
 
     /// The state as it is, after the jobs have done what was due by now.
-    pub(crate) fn state(&self) -> MutexGuard<'_, DatabaseState> {
+    pub(crate) fn state(&self) -> StateGuard<'_> {
+        self.look()
+    }
+
+    /// The same, where a statement mostly reads.
+    pub(crate) fn look(&self) -> StateGuard<'_> {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.catch_up(self.now());
-        state
+        StateGuard(state)
+    }
+
+    /// Lets go of the state until something changed, or for so long; then takes it again.
+    pub(crate) fn wait<'a>(&'a self, state: StateGuard<'a>, pause: Duration) -> StateGuard<'a> {
+        let waited = self.shared.changed.wait_timeout(state.0, pause);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.catch_up(self.now());
+        StateGuard(state)
+    }
+
+    /// A number that changes whenever a read of the database could see something else.
+    #[must_use]
+    pub fn data_version(&self) -> u64 {
+        self.look().version
     }
 
     fn injection(&self) -> MutexGuard<'_, Injection> {
@@ -180,24 +286,29 @@ impl FakeDatabase {
     /// Creates a table.
     ///
     /// # Errors
-    /// 2714 when the name is taken, 207 and 515 for a key that cannot be.
+    /// 2714 when the name is taken, 207, 1919 and 8111 for a key that cannot be.
     pub fn create_table(&self, definition: TableDefinition) -> SqlResult<()> {
-        let mut state = self.state();
-        if state.table_id(&definition.name).is_ok() {
-            return Err(SqlError::new(
-                number::OBJECT_EXISTS,
-                format!("there is already an object named {}", definition.name),
-            ));
-        }
-        let table = Table::new(definition, state.collation)?;
-        let id = TableId(state.new_id());
-        state.tables.insert(id, table);
-        Ok(())
+        self.change_schema(SchemaChange::CreateTable(definition))
     }
 
     /// Turns capture on for the database, as `sys.sp_cdc_enable_db` does.
     pub fn enable_cdc(&self) {
         self.state().cdc = true;
+    }
+
+    /// Turns capture off for the database, as `sys.sp_cdc_disable_db` does: instances, mapping and
+    /// jobs are gone.
+    pub fn disable_cdc(&self) {
+        let mut state = self.state();
+        state.cdc = false;
+        let gone: Vec<_> = state.instances.values().map(|other| other.name.clone()).collect();
+        for name in gone {
+            state.permissions.forget(&TableName::new("cdc", format!("{name}_CT")));
+        }
+        state.instances.clear();
+        state.log.pending.clear();
+        state.mapping = Mapping::default();
+        state.jobs = Jobs::default();
     }
 
     /// Minutes that cleanup keeps changes.
@@ -269,31 +380,6 @@ impl FakeDatabase {
         self.state().lineage
     }
 
-    /// Lets a login read a table.
-    pub fn grant_select(&self, login: &str, table: &TableName) {
-        self.state().permissions.set_table(login, table, true);
-    }
-
-    /// Takes the right to read a table away.
-    pub fn revoke_select(&self, login: &str, table: &TableName) {
-        self.state().permissions.set_table(login, table, false);
-    }
-
-    /// Lets a login read a change table.
-    pub fn grant_changes(&self, login: &str, instance: &InstanceName) {
-        self.state().permissions.set_change_table(login, instance, true);
-    }
-
-    /// Takes the right to read a change table away.
-    pub fn revoke_changes(&self, login: &str, instance: &InstanceName) {
-        self.state().permissions.set_change_table(login, instance, false);
-    }
-
-    /// Makes a login a member of a role.
-    pub fn add_role_member(&self, login: &str, role: &str) {
-        self.state().permissions.add_role(login, role);
-    }
-
     /// Runs a closure before or after the next call of a kind. Several wait in line.
     pub fn on_next(&self, call: Call, side: Side, hook: impl FnOnce(&Self) + Send + 'static) {
         self.injection().hook(call, side, Box::new(hook));
@@ -356,8 +442,13 @@ impl FakeDatabase {
     /// A backup of the database as it is: everything committed, and what capture has done.
     #[must_use]
     pub fn backup(&self) -> Backup {
-        let mut state = self.state().clone();
+        let mut state = (*self.look()).clone();
         state.open.clear();
+        state.waits.clear();
+        for snapshot in std::mem::take(&mut state.snapshots).into_keys() {
+            state.snapshots.insert(snapshot, 1);
+            state.release_snapshot(Some(snapshot));
+        }
         Backup(Box::new(state))
     }
 
@@ -370,12 +461,18 @@ impl FakeDatabase {
         let lineage = state.lineage;
         let next_id = state.next_id;
         let cleanup = state.cleanup;
+        let (version, commits) = (state.version, state.commits);
         *state = (*backup.0).clone();
+        state.version = state.version.max(version) + 1;
+        state.commits = state.commits.max(commits) + 1;
+        state.name.clone_from(&self.shared.name);
         state.lineage = lineage.max(state.lineage) + 1;
         state.next_id = state.next_id.max(next_id);
         // No job ran while the backup lay in its drawer.
         state.capture.restart(now);
         state.cleanup = cleanup;
+        drop(state);
+        self.shared.changed.notify_all();
     }
 }
 

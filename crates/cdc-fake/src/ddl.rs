@@ -1,16 +1,20 @@
-//! Schema statements: enabling and disabling capture, and what happens to a captured table's
-//! columns.
+//! Enabling and disabling capture, and the history of a captured table's columns.
 
-use cdc_core::{Column, InstanceName, Lsn, SqlType, TableName};
+use cdc_core::{Column, InstanceName, Lsn, TableName};
 
 use crate::{
     database::{DatabaseState, FakeDatabase, unknown_instance},
     instance::{DdlEntry, EnableOptions, Instance},
-    log::{DdlEffect, InstanceId, LogEvent, LogRecord, TableId},
+    locks::Refusal,
+    log::{InstanceId, LogEvent, LogRecord, TableId},
     sql_error::{SqlError, SqlResult, number},
-    table::{ColumnDefinition, Table},
-    value::Value,
+    table::Table,
 };
+
+mod alteration;
+mod change;
+
+pub use change::SchemaChange;
 
 /// Capture instances that a table may have.
 const INSTANCES_A_TABLE: usize = 2;
@@ -34,11 +38,19 @@ impl FakeDatabase {
         if !state.cdc {
             return Err(SqlError::new(
                 number::CDC_NOT_ENABLED,
-                "database is not enabled for change data capture",
+                format!(
+                    "The database '{}' is not enabled for Change Data Capture. Ensure that the \
+                     correct database context is set and retry the operation.",
+                    self.name()
+                ),
             ));
         }
         let id = state.table_id(table)?;
-        state.check_schema_lock(id)?;
+        match state.check_schema(None, id) {
+            Err(Refusal::Held(_)) => return Err(SqlError::lock_timeout()),
+            Err(Refusal::Failed(error)) => return Err(error),
+            Ok(()) => {}
+        }
         let name =
             options.name.clone().unwrap_or_else(|| format!("{}_{}", table.schema, table.name));
         let name = InstanceName::new(&name);
@@ -47,6 +59,8 @@ impl FakeDatabase {
         let columns = captured_columns(definition, options.columns.as_deref())?;
         let key = index_columns(definition, &columns, options.index.as_deref())?;
         let lsn = state.log.commit_lsn();
+        let created = state.zone.reading(now);
+        let objects = [state.new_id(), state.new_id(), state.new_id()];
         let instance = InstanceId(state.new_id());
         state.instances.insert(
             instance,
@@ -59,10 +73,17 @@ impl FakeDatabase {
                 columns,
                 key,
                 role: options.role,
-                entries: std::collections::VecDeque::new(),
+                index_name: options.index_name,
+                net_changes: options.net_changes,
+                created,
+                objects,
+                entries: crate::change_entries::ChangeEntries::default(),
                 ddl: Vec::new(),
             },
         );
+        if !state.jobs.capture && !state.jobs.cleanup {
+            (state.jobs.capture, state.jobs.cleanup) = (true, true);
+        }
         state.capture.create(now);
         let local = state.zone.reading(now);
         state.append(LogRecord { lsn, time: now, local, event: LogEvent::Enable(instance) });
@@ -80,166 +101,7 @@ impl FakeDatabase {
             .map(|instance| instance.id)
             .ok_or_else(|| unknown_instance(name))?;
         state.instances.remove(&id);
-        Ok(())
-    }
-
-    /// Adds a column. Existing rows read `fill`, or NULL; capture instances stay as they are.
-    ///
-    /// # Errors
-    /// 2705 for a name that is there, 515 for a column that takes no NULL and has no `fill`.
-    pub fn add_column(
-        &self,
-        table: &TableName,
-        column: ColumnDefinition,
-        fill: Option<Value>,
-    ) -> SqlResult<()> {
-        let statement = format!(
-            "ALTER TABLE [{}].[{}] ADD [{}] {} {}",
-            table.schema,
-            table.name,
-            column.name,
-            column.sql_type,
-            if column.nullable { "NULL" } else { "NOT NULL" }
-        );
-        self.alter(table, &statement, |definition| {
-            let fill = match fill {
-                Some(fill) => Some(fill.stored(&column.sql_type)?),
-                None if column.nullable || definition.rows.is_empty() => None,
-                None => {
-                    return Err(SqlError::new(
-                        number::NOT_NULL,
-                        format!("column {} does not allow nulls", column.name),
-                    ));
-                }
-            };
-            let computed = column.computed.is_some();
-            let name = column.name.clone();
-            definition.add_column(column)?;
-            let slot = definition.slot(&name)?;
-            if let Some(fill) = fill {
-                definition.rewrite(slot, |_| Ok(fill.clone()))?;
-            }
-            if computed {
-                definition.recompute();
-            }
-            Ok(DdlEffect::None)
-        })
-    }
-
-    /// Drops a column. Instances keep it captured and read NULL from then on.
-    ///
-    /// # Errors
-    /// 207 for an unknown column, 4928 for a key column.
-    pub fn drop_column(&self, table: &TableName, name: &str) -> SqlResult<()> {
-        let statement =
-            format!("ALTER TABLE [{}].[{}] DROP COLUMN [{name}]", table.schema, table.name);
-        self.alter(table, &statement, |definition| {
-            let slot = definition.slot(name)?;
-            refuse_key_column(definition, slot, name)?;
-            definition.rewrite(slot, |_| Ok(Value::Null))?;
-            definition.drop_slot(slot);
-            Ok(DdlEffect::None)
-        })
-    }
-
-    /// Gives a column another type and converts its values. Once capture has processed it, the
-    /// captured column has the type too and its change rows are converted.
-    ///
-    /// # Errors
-    /// 207, 4928 for a key column, and what the conversion of a value is refused for.
-    pub fn alter_column(&self, table: &TableName, name: &str, to: SqlType) -> SqlResult<()> {
-        let statement =
-            format!("ALTER TABLE [{}].[{}] ALTER COLUMN [{name}] {to}", table.schema, table.name);
-        self.alter(table, &statement, |definition| {
-            let slot = definition.slot(name)?;
-            refuse_key_column(definition, slot, name)?;
-            let column = &definition.definition(slot)?.column;
-            let (column_id, from) = (column.id, column.sql_type.clone());
-            definition.rewrite(slot, |value| value.converted(&from, &to))?;
-            if let Some(column) = definition.columns.get_mut(slot) {
-                column.column.sql_type = to.clone();
-            }
-            Ok(DdlEffect::Alter { column_id, from, to })
-        })
-    }
-
-    /// Renames a column that no instance captures; no history records it.
-    ///
-    /// # Errors
-    /// 207 for an unknown column, 4928 for a captured one, 2705 for a name that is there.
-    pub fn rename_column(&self, table: &TableName, from: &str, to: &str) -> SqlResult<()> {
-        let mut state = self.state();
-        let id = state.table_id(table)?;
-        state.check_schema_lock(id)?;
-        let slot = state.table(id)?.slot(from)?;
-        let column_id = state.table(id)?.definition(slot)?.column.id;
-        let captured = state
-            .instances_of(id)
-            .any(|instance| instance.columns.iter().any(|column| column.id == column_id));
-        if captured {
-            return Err(replicated(from));
-        }
-        let definition = state.table_mut(id)?;
-        if definition.slot(to).is_ok() {
-            return Err(SqlError::new(
-                number::DUPLICATE_COLUMN,
-                format!("column {to} exists already"),
-            ));
-        }
-        if let Some(column) = definition.columns.get_mut(slot) {
-            column.column.name = to.into();
-        }
-        Ok(())
-    }
-
-    /// Renames a table; no history records it, and instances keep their names.
-    ///
-    /// # Errors
-    /// 208 for an unknown table, 2714 for a name that is taken.
-    pub fn rename_table(&self, from: &TableName, to: &str) -> SqlResult<()> {
-        let mut state = self.state();
-        let id = state.table_id(from)?;
-        state.check_schema_lock(id)?;
-        let name = TableName::new(from.schema.clone(), to);
-        if state.table_id(&name).is_ok() {
-            return Err(SqlError::new(
-                number::OBJECT_EXISTS,
-                format!("there is already an object named {name}"),
-            ));
-        }
-        state.permissions.rename_table(from, &name);
-        state.table_mut(id)?.name = name;
-        Ok(())
-    }
-
-    /// Drops a table and, with it, its capture instances.
-    ///
-    /// # Errors
-    /// 208 for an unknown table, 1222.
-    pub fn drop_table(&self, table: &TableName) -> SqlResult<()> {
-        let mut state = self.state();
-        let id = state.table_id(table)?;
-        state.check_schema_lock(id)?;
-        state.tables.remove(&id);
-        state.instances.retain(|_, instance| instance.table != id);
-        Ok(())
-    }
-
-    /// Removes every row of a table that is not captured.
-    ///
-    /// # Errors
-    /// 4711 for a captured table, 208, 1222.
-    pub fn truncate_table(&self, table: &TableName) -> SqlResult<()> {
-        let mut state = self.state();
-        let id = state.table_id(table)?;
-        if state.instances_of(id).next().is_some() {
-            return Err(SqlError::new(
-                number::TRUNCATE_REFUSED,
-                format!("cannot truncate table {table} because it is enabled for capture"),
-            ));
-        }
-        state.check_schema_lock(id)?;
-        state.table_mut(id)?.rows.clear();
+        state.permissions.forget(&TableName::new("cdc", format!("{name}_CT")));
         Ok(())
     }
 
@@ -265,35 +127,8 @@ impl FakeDatabase {
             start: found.start,
             low: found.low,
             columns: found.columns.clone(),
-            rows: found.entries.iter().map(|entry| entry.rows()).sum(),
+            rows: found.entries.rows(),
         })
-    }
-
-    /// Runs a schema statement: refused while another transaction has written to the table, all
-    /// or nothing, recorded in the log of a captured table.
-    fn alter(
-        &self,
-        table: &TableName,
-        statement: &str,
-        change: impl FnOnce(&mut Table) -> SqlResult<DdlEffect>,
-    ) -> SqlResult<()> {
-        let now = self.now();
-        let mut state = self.state();
-        let id = state.table_id(table)?;
-        state.check_schema_lock(id)?;
-        let effect = change(state.table_mut(id)?)?;
-        if state.instances_of(id).next().is_none() {
-            return Ok(());
-        }
-        let lsn = state.log.commit_lsn();
-        let local = state.zone.reading(now);
-        state.append(LogRecord {
-            lsn,
-            time: now,
-            local,
-            event: LogEvent::Ddl { table: id, statement: statement.into(), effect },
-        });
-        Ok(())
     }
 }
 
@@ -311,19 +146,12 @@ pub struct InstanceState {
 }
 
 impl DatabaseState {
-    /// Refuses while an open transaction has written to the table.
-    fn check_schema_lock(&self, table: TableId) -> SqlResult<()> {
-        if self.open.values().any(|open| open.wrote(table)) {
-            return Err(SqlError::lock_timeout());
-        }
-        Ok(())
-    }
-
     fn check_new_instance(&self, table: TableId, name: &InstanceName) -> SqlResult<()> {
         if self.instances_of(table).count() >= INSTANCES_A_TABLE {
             return Err(SqlError::new(
                 number::TWO_INSTANCES,
-                "two capture instances already exist for the table",
+                "Could not create a capture instance because the table has two capture instances already. \
+             A table can have at most two.",
             ));
         }
         let taken = self
@@ -333,7 +161,10 @@ impl DatabaseState {
         if taken {
             return Err(SqlError::new(
                 number::INSTANCE_NAME_TAKEN,
-                format!("capture instance name {name} already exists"),
+                format!(
+                    "Could not create a capture instance because the capture instance name \
+                     '{name}' already exists in the current database."
+                ),
             ));
         }
         Ok(())
@@ -372,18 +203,4 @@ fn index_columns(
         key.push(column.name.clone());
     }
     Ok(key)
-}
-
-fn refuse_key_column(table: &Table, slot: usize, name: &str) -> SqlResult<()> {
-    if table.key.contains(&slot) {
-        return Err(replicated(name));
-    }
-    Ok(())
-}
-
-fn replicated(column: &str) -> SqlError {
-    SqlError::new(
-        number::ALTER_REPLICATED,
-        format!("cannot alter column {column} because it is replicated"),
-    )
 }

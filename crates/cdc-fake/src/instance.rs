@@ -1,11 +1,10 @@
 //! Capture instances: a table's captured columns, the change table with its rows, and the history
 //! of schema changes.
 
-use std::collections::VecDeque;
-
 use cdc_core::{Column, InstanceName, Lsn, ServerTime, change::Operation, table::NullMeaning};
 
 use crate::{
+    change_entries::ChangeEntries,
     log::{InstanceId, RowChange, TableId},
     sql_error::SqlResult,
     table::with_slot,
@@ -25,6 +24,10 @@ pub struct EnableOptions {
     pub index: Option<Vec<String>>,
     /// The gating role.
     pub role: Option<String>,
+    /// The name of the unique index, for the catalogue.
+    pub index_name: Option<String>,
+    /// True to support net changes.
+    pub net_changes: bool,
 }
 
 impl EnableOptions {
@@ -148,7 +151,13 @@ pub(crate) struct Instance {
     pub(crate) columns: Vec<Column>,
     pub(crate) key: Vec<String>,
     pub(crate) role: Option<String>,
-    pub(crate) entries: VecDeque<ChangeEntry>,
+    pub(crate) index_name: Option<String>,
+    pub(crate) net_changes: bool,
+    pub(crate) created: ServerTime,
+    /// The numbers behind the object ids of the change table, of its function for all changes and
+    /// of the one for net changes.
+    pub(crate) objects: [u32; 3],
+    pub(crate) entries: ChangeEntries,
     pub(crate) ddl: Vec<DdlEntry>,
 }
 
@@ -200,7 +209,7 @@ impl Instance {
         slot: usize,
         change: impl Fn(&Value) -> SqlResult<Value>,
     ) -> SqlResult<()> {
-        for entry in &mut self.entries {
+        for entry in self.entries.iter_mut() {
             match &mut entry.change {
                 RowChange::Delete(row) | RowChange::Insert(row) => {
                     *row = with_slot(row, slot, &change)?;

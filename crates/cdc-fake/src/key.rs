@@ -18,6 +18,17 @@ pub enum Collation {
     Binary,
 }
 
+impl Collation {
+    /// How texts of a collation compare, by its name: by code point where it is binary or tells
+    /// upper from lower case.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let name = name.to_ascii_uppercase();
+        let exact = name.contains("_BIN") || name.contains("_CS_") || name.ends_with("_CS");
+        if exact { Self::Binary } else { Self::CaseInsensitive }
+    }
+}
+
 /// The sort key of `values`. Trailing blanks of texts do not count, as in any comparison.
 pub(crate) fn sort_key<'a>(
     values: impl IntoIterator<Item = &'a Value>,
@@ -28,6 +39,27 @@ pub(crate) fn sort_key<'a>(
         append(&mut key, value, collation);
     }
     key.into()
+}
+
+/// The sort key of values that each compare in their own way.
+pub(crate) fn sort_key_of<'a>(values: impl IntoIterator<Item = (&'a Value, Collation)>) -> SortKey {
+    let mut key = Vec::with_capacity(16);
+    for (value, collation) in values {
+        append(&mut key, value, collation);
+    }
+    key.into()
+}
+
+/// The least key above every key that begins with these bytes; none when there is no such key.
+pub(crate) fn behind(prefix: &[u8]) -> Option<SortKey> {
+    let mut bytes = prefix.to_vec();
+    while let Some(last) = bytes.pop() {
+        if let Some(next) = last.checked_add(1) {
+            bytes.push(next);
+            return Some(bytes.into());
+        }
+    }
+    None
 }
 
 /// The sort key of the row with this number, in a table without a key.

@@ -39,6 +39,9 @@
 
 pub mod archive;
 pub mod capture;
+pub mod catalogue;
+mod change_entries;
+pub mod change_scan;
 pub mod change_table;
 pub mod cleanup;
 pub mod clock;
@@ -47,18 +50,28 @@ pub mod database;
 pub mod ddl;
 pub mod entropy;
 pub mod faults;
+pub mod index;
 pub mod injection;
 pub mod instance;
+pub mod isolation;
+pub mod jobs;
 mod key;
+pub mod locks;
 pub mod log;
 pub mod mapping;
 pub mod memory_sink;
+pub mod object;
+pub mod options;
 pub mod permissions;
+mod row_history;
 pub mod server;
+pub mod sessions;
 pub mod source;
 pub mod sql_error;
 mod statement;
+pub mod statement_faults;
 pub mod table;
+pub mod table_scan;
 mod text_form;
 pub mod transaction;
 pub mod value;
@@ -67,21 +80,38 @@ pub mod zone;
 
 pub use archive::{ArchivedChange, ArchivedCommit};
 pub use capture::CaptureSchedule;
+pub use catalogue::{ColumnInfo, IndexInfo, InstanceInfo, TableInfo};
+pub use change_scan::ChangeTableRows;
 pub use change_table::ChangeRow;
 pub use cleanup::{Cleanup, CleanupSchedule, CleanupStep};
 pub use clock::VirtualClock;
 pub use database::{Backup, FakeDatabase};
+pub use ddl::SchemaChange;
 pub use entropy::SeededEntropy;
+pub use index::{IndexDefinition, IndexKind};
 pub use injection::{Call, FaultPlan, Side};
 pub use instance::EnableOptions;
+pub use isolation::{Isolation, Waiting};
+pub use jobs::{JobChange, JobKind, Jobs};
 pub use key::Collation;
+pub use locks::TableLock;
+pub use mapping::MappingEntry;
 pub use memory_sink::{MemorySink, MemoryTarget};
-pub use permissions::Login;
-pub use server::FakeServer;
+pub use options::DatabaseOptions;
+pub use permissions::{GrantAction, Login, Permission, PrincipalKind, Securable};
+pub use server::{FakeServer, ServerLogin};
+pub use sessions::{SessionHandle, SessionInfo};
 pub use source::FakeSource;
 pub use sql_error::{SqlError, SqlResult};
-pub use table::{ColumnDefinition, RowEdit, RowView, TableDefinition};
-pub use transaction::{CommitInfo, Transaction};
+pub use statement_faults::StatementEncounter;
+pub use table::{
+    CheckDefinition, ColumnDefinition, DefaultDefinition, RowEdit, RowView, TableDefinition,
+};
+pub use table_scan::{KeyBounds, ReadOptions, TableRows};
+pub use transaction::{
+    CommitInfo, InsertRequest, Inserted, RowId, Savepoint, Transaction, TransactionHandle,
+    UpdateRequest,
+};
 pub use value::Value;
 pub use workload::{Workload, WorkloadShape};
 pub use zone::Zone;

@@ -26,6 +26,24 @@ pub enum RowChange {
     Update(Row, Row),
 }
 
+impl RowChange {
+    /// The row before; none of an insert.
+    pub(crate) const fn before(&self) -> Option<&Row> {
+        match self {
+            Self::Delete(row) | Self::Update(row, _) => Some(row),
+            Self::Insert(_) => None,
+        }
+    }
+
+    /// The row after; none of a delete.
+    pub(crate) const fn after(&self) -> Option<&Row> {
+        match self {
+            Self::Insert(row) | Self::Update(_, row) => Some(row),
+            Self::Delete(_) => None,
+        }
+    }
+}
+
 /// A row operation in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct LogChange {
@@ -48,7 +66,13 @@ pub(crate) enum DdlEffect {
 #[derive(Clone, Debug)]
 pub(crate) enum LogEvent {
     /// A commit with its changes in the order of their commands.
-    Commit(Vec<LogChange>),
+    Commit {
+        changes: Vec<LogChange>,
+        /// When the transaction began, on the server's clock.
+        began: ServerTime,
+        /// The transaction's number.
+        transaction: u32,
+    },
     /// A capture instance was enabled.
     Enable(InstanceId),
     /// A table's columns changed.

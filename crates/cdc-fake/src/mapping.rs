@@ -16,6 +16,10 @@ pub struct MappingEntry {
     pub moment: Timestamp,
     /// True for an entry without a transaction, written because nothing happened.
     pub idle: bool,
+    /// `tran_begin_time`: the server's clock when the transaction began.
+    pub began: ServerTime,
+    /// The transaction's number, behind `tran_id`; 0 of an idle entry.
+    pub transaction: u32,
 }
 
 /// The mapping, ordered by LSN and indexed by time.
@@ -139,6 +143,8 @@ mod tests {
                 time: ServerTime::from_ticks(*ticks),
                 moment: Timestamp::from_micros(0),
                 idle: false,
+                began: ServerTime::from_ticks(*ticks),
+                transaction: 1,
             });
         }
         mapping

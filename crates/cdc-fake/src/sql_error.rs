@@ -19,22 +19,50 @@ pub type SqlResult<T> = Result<T, SqlError>;
 #[allow(missing_docs, reason = "the names say what the server says")]
 pub mod number {
     pub const TIMEOUT: i32 = -2;
+    pub const CANCELLED: i32 = 3617;
     pub const OPERAND_CLASH: i32 = 206;
     pub const INVALID_COLUMN: i32 = 207;
     pub const INVALID_OBJECT: i32 = 208;
     pub const PERMISSION_DENIED: i32 = 229;
     pub const COLUMN_COUNT: i32 = 213;
+    pub const COLUMN_TWICE: i32 = 264;
     pub const COMPUTED_COLUMN: i32 = 271;
+    pub const TIMESTAMP_WRITE: i32 = 272;
+    pub const TIMESTAMP_INSERT: i32 = 273;
     pub const INSUFFICIENT_ARGUMENTS: i32 = 313;
     pub const NOT_NULL: i32 = 515;
+    pub const IDENTITY_INSERT_OFF: i32 = 544;
+    pub const IDENTITY_INSERT_MISSING: i32 = 545;
+    pub const CONSTRAINT_CONFLICT: i32 = 547;
     pub const SESSION_KILLED: i32 = 596;
+    pub const ROW_MOVED: i32 = 601;
+    pub const SAVE_WITHOUT_TRANSACTION: i32 = 628;
+    pub const NO_DATABASE: i32 = 911;
+    pub const NO_DATABASE_ACCESS: i32 = 916;
     pub const DEADLOCK: i32 = 1205;
     pub const LOCK_TIMEOUT: i32 = 1222;
+    pub const KEY_NOT_UNIQUE: i32 = 1505;
+    pub const DATABASE_EXISTS: i32 = 1801;
+    pub const INDEX_EXISTS: i32 = 1913;
+    pub const DUPLICATE_INDEX_KEY: i32 = 2601;
     pub const TRUNCATED: i32 = 2628;
     pub const DUPLICATE_KEY: i32 = 2627;
     pub const OBJECT_EXISTS: i32 = 2714;
     pub const DUPLICATE_COLUMN: i32 = 2705;
+    pub const CANNOT_DROP: i32 = 3701;
+    pub const CONSTRAINT_UNKNOWN: i32 = 3728;
+    pub const SNAPSHOT_NOT_ALLOWED: i32 = 3952;
     pub const SNAPSHOT_CONFLICT: i32 = 3960;
+    pub const COLUMN_IN_USE: i32 = 4922;
+    pub const KILL_UNKNOWN: i32 = 6106;
+    pub const SAVEPOINT_UNKNOWN: i32 = 6401;
+    pub const IDENTITY_UPDATE: i32 = 8102;
+    pub const NULLABLE_KEY: i32 = 8111;
+    pub const PRINCIPAL_EXISTS: i32 = 15023;
+    pub const LOGIN_EXISTS: i32 = 15025;
+    pub const PRINCIPAL_UNKNOWN: i32 = 15151;
+    pub const LOGIN_FAILED: i32 = 18456;
+    pub const NOT_SUPPORTED: i32 = 50_000;
     pub const TRUNCATE_REFUSED: i32 = 4711;
     pub const ALTER_REPLICATED: i32 = 4928;
     pub const NO_TRANSACTION: i32 = 3902;
@@ -60,13 +88,17 @@ impl SqlError {
     /// A transaction chosen as the victim of a deadlock.
     #[must_use]
     pub fn deadlock() -> Self {
-        Self::new(number::DEADLOCK, "transaction was deadlocked on lock resources")
+        Self::new(
+            number::DEADLOCK,
+            "Transaction was deadlocked on lock resources with another process and has been chosen \
+             as the deadlock victim. Rerun the transaction.",
+        )
     }
 
     /// A lock that another transaction holds.
     #[must_use]
     pub fn lock_timeout() -> Self {
-        Self::new(number::LOCK_TIMEOUT, "lock request time out period exceeded")
+        Self::new(number::LOCK_TIMEOUT, "Lock request time out period exceeded.")
     }
 
     /// A connection that was killed.
@@ -84,13 +116,13 @@ impl SqlError {
     /// An object that does not exist.
     #[must_use]
     pub fn invalid_object(name: &str) -> Self {
-        Self::new(number::INVALID_OBJECT, format!("invalid object name {name}"))
+        Self::new(number::INVALID_OBJECT, format!("Invalid object name '{name}'."))
     }
 
     /// A column that does not exist.
     #[must_use]
     pub fn invalid_column(name: &str) -> Self {
-        Self::new(number::INVALID_COLUMN, format!("invalid column name {name}"))
+        Self::new(number::INVALID_COLUMN, format!("Invalid column name '{name}'."))
     }
 
     /// What a client does about the error.

@@ -1,126 +1,58 @@
 //! Typed tables: their columns by `column_id`, their key, and their committed rows in key order.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
-use cdc_core::{Column, SqlType, TableName};
+use cdc_core::{Column, ServerTime, SqlType, TableName, Timestamp};
 
 use crate::{
-    key::{Collation, SortKey, heap_key, sort_key},
+    index::Index,
+    key::{Collation, SortKey, heap_key, sort_key_of},
+    row_history::RowHistory,
     sql_error::{SqlError, SqlResult, number},
     value::{Row, Value},
 };
 
-/// The expression of a computed column.
-pub type Expression = Arc<dyn Fn(&RowView<'_>) -> Value + Send + Sync>;
+mod constraint;
+mod definition;
+
+pub(crate) use constraint::Identity;
+pub use definition::{
+    CheckDefinition, CheckRule, ColumnDefinition, DefaultDefinition, DefaultRule, Expression,
+    TableDefinition,
+};
 
 static NULL: Value = Value::Null;
-
-/// A column as `CREATE TABLE` or `ALTER TABLE ADD` declares it.
-#[derive(Clone)]
-pub struct ColumnDefinition {
-    /// The name.
-    pub name: String,
-    /// The type.
-    pub sql_type: SqlType,
-    /// True when it takes NULL.
-    pub nullable: bool,
-    /// The expression of a computed column.
-    pub computed: Option<Expression>,
-}
-
-impl ColumnDefinition {
-    /// A stored column that takes no NULL.
-    #[must_use]
-    pub fn new(name: &str, sql_type: SqlType) -> Self {
-        Self { name: name.into(), sql_type, nullable: false, computed: None }
-    }
-
-    /// A stored column that takes NULL.
-    #[must_use]
-    pub fn nullable(name: &str, sql_type: SqlType) -> Self {
-        Self { nullable: true, ..Self::new(name, sql_type) }
-    }
-
-    /// A computed column.
-    #[must_use]
-    pub fn computed(
-        name: &str,
-        sql_type: SqlType,
-        expression: impl Fn(&RowView<'_>) -> Value + Send + Sync + 'static,
-    ) -> Self {
-        Self { computed: Some(Arc::new(expression)), ..Self::nullable(name, sql_type) }
-    }
-}
-
-impl fmt::Debug for ColumnDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ColumnDefinition")
-            .field("name", &self.name)
-            .field("sql_type", &self.sql_type)
-            .field("nullable", &self.nullable)
-            .field("computed", &self.computed.is_some())
-            .finish()
-    }
-}
-
-/// A table as `CREATE TABLE` declares it.
-#[derive(Clone, Debug)]
-pub struct TableDefinition {
-    /// The name.
-    pub name: TableName,
-    /// The columns; their `column_id`s count from 1.
-    pub columns: Vec<ColumnDefinition>,
-    /// The primary key's columns; empty for a heap.
-    pub key: Vec<String>,
-}
-
-impl TableDefinition {
-    /// A table without columns yet, in schema `dbo`.
-    #[must_use]
-    pub fn new(name: &str) -> Self {
-        Self::named(TableName::new("dbo", name))
-    }
-
-    /// A table without columns yet.
-    #[must_use]
-    pub const fn named(name: TableName) -> Self {
-        Self { name, columns: Vec::new(), key: Vec::new() }
-    }
-
-    /// Adds a column.
-    #[must_use]
-    pub fn with(mut self, column: ColumnDefinition) -> Self {
-        self.columns.push(column);
-        self
-    }
-
-    /// Adds a stored column that takes no NULL.
-    #[must_use]
-    pub fn column(self, name: &str, sql_type: SqlType) -> Self {
-        self.with(ColumnDefinition::new(name, sql_type))
-    }
-
-    /// Adds a stored column that takes NULL.
-    #[must_use]
-    pub fn nullable(self, name: &str, sql_type: SqlType) -> Self {
-        self.with(ColumnDefinition::nullable(name, sql_type))
-    }
-
-    /// Sets the primary key.
-    #[must_use]
-    pub fn primary_key(mut self, columns: &[&str]) -> Self {
-        self.key = columns.iter().map(|name| (*name).into()).collect();
-        self
-    }
-}
 
 #[derive(Clone)]
 pub(crate) struct TableColumn {
     pub(crate) column: Column,
     pub(crate) computed: Option<Expression>,
     pub(crate) dropped: bool,
-    /// True when the server fills it: a computed column or a row's version.
+    /// True when the server fills it: a computed column, a row's version, an identity.
     generated: bool,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) default: Option<DefaultConstraint>,
+    /// The text of a computed column's expression, when there is one.
+    pub(crate) expression: Option<String>,
+    pub(crate) persisted: bool,
+    pub(crate) collation: Option<Arc<str>>,
+    collates: Collation,
+}
+
+/// The default of a column, with the number that its object id comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct DefaultConstraint {
+    pub(crate) object: u32,
+    pub(crate) name: String,
+    pub(crate) definition: DefaultDefinition,
+}
+
+/// A `CHECK` constraint, with the number that its object id comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    pub(crate) object: u32,
+    pub(crate) name: String,
+    pub(crate) definition: CheckDefinition,
 }
 
 /// A table's state. The slot of a column in a row is its `column_id` less one, for ever: dropped
@@ -132,6 +64,11 @@ pub(crate) struct Table {
     pub(crate) key: Vec<usize>,
     pub(crate) rows: BTreeMap<SortKey, Row>,
     pub(crate) collation: Collation,
+    pub(crate) indexes: Vec<Index>,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) history: RowHistory,
+    pub(crate) created: ServerTime,
+    pub(crate) modified: ServerTime,
     next_row: u64,
     /// True while every slot is a column that exists and that statements write.
     plain: bool,
@@ -175,19 +112,35 @@ impl RowEdit<'_> {
     /// Sets a column.
     ///
     /// # Errors
-    /// 207 for an unknown column, 271 for a computed one, and what its type refuses.
+    /// 207 for an unknown column, 271 for a computed one, 8102 for an identity, and what its type
+    /// refuses.
     pub fn set(&mut self, column: &str, value: impl Into<Value>) -> SqlResult<()> {
         let slot = self.table.slot(column)?;
+        self.put(slot, value.into())
+    }
+
+    /// Sets a slot; none is the column's default.
+    pub(crate) fn set_slot(
+        &mut self,
+        slot: usize,
+        value: Option<Value>,
+        now: Timestamp,
+    ) -> SqlResult<()> {
+        let value = match value {
+            Some(value) => value,
+            None => self.table.definition(slot)?.default_value(now)?,
+        };
+        self.put(slot, value)
+    }
+
+    fn put(&mut self, slot: usize, value: Value) -> SqlResult<()> {
         let definition = self.table.definition(slot)?;
         if definition.generated {
-            return Err(SqlError::new(
-                number::COMPUTED_COLUMN,
-                format!("column {column} cannot be modified because it is computed"),
-            ));
+            return Err(definition.cannot_write());
         }
-        let value = value.into().stored(&definition.column.sql_type)?;
+        let value = value.stored(&definition.column.sql_type)?;
         if value.is_null() && !definition.column.nullable {
-            return Err(not_null(&definition.column));
+            return Err(self.table.not_null(&definition.column, "UPDATE"));
         }
         put(&mut self.values, slot, value);
         Ok(())
@@ -195,47 +148,87 @@ impl RowEdit<'_> {
 }
 
 impl Table {
-    pub(crate) fn new(definition: TableDefinition, collation: Collation) -> SqlResult<Self> {
+    /// A table without rows. `new_id` numbers the constraints that are objects of their own.
+    pub(crate) fn new(
+        definition: TableDefinition,
+        collation: Collation,
+        created: ServerTime,
+        mut new_id: impl FnMut() -> u32,
+    ) -> SqlResult<Self> {
         let mut table = Self {
             name: definition.name,
             columns: Vec::new(),
             key: Vec::new(),
             rows: BTreeMap::new(),
             collation,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            history: RowHistory::default(),
+            created,
+            modified: created,
             next_row: 0,
             plain: true,
         };
         for column in definition.columns {
-            table.add_column(column)?;
+            table.add_column(column, &mut new_id)?;
         }
-        for name in &definition.key {
-            let slot = table.slot(name)?;
-            if table.definition(slot)?.column.nullable {
-                return Err(not_null(&table.definition(slot)?.column));
-            }
-            table.key.push(slot);
+        if !definition.key.is_empty() {
+            let columns: Vec<_> = definition.key.iter().map(String::as_str).collect();
+            let mut index = crate::IndexDefinition::new(crate::IndexKind::PrimaryKey, &columns);
+            index.name = definition.key_name;
+            index.clustered = definition.key_clustered;
+            table.add_index(index, &mut new_id)?;
+        }
+        for index in definition.indexes {
+            table.add_index(index, &mut new_id)?;
+        }
+        for check in definition.checks {
+            table.add_check(check, &mut new_id)?;
         }
         Ok(table)
     }
 
     /// Adds a column behind the others. A column that was dropped before gets a new id.
-    pub(crate) fn add_column(&mut self, definition: ColumnDefinition) -> SqlResult<&Column> {
+    pub(crate) fn add_column(
+        &mut self,
+        definition: ColumnDefinition,
+        new_id: &mut impl FnMut() -> u32,
+    ) -> SqlResult<&Column> {
         if self.slot(&definition.name).is_ok() {
             return Err(SqlError::new(
                 number::DUPLICATE_COLUMN,
-                format!("column {} exists already", definition.name),
+                format!(
+                    "Column names in each table must be unique. Column name '{}' in table '{}' \
+                     is specified more than once.",
+                    definition.name, self.name
+                ),
             ));
         }
         let id = i32::try_from(self.columns.len() + 1).unwrap_or(i32::MAX);
+        let default = definition.default.map(|default| {
+            let object = new_id();
+            let made_up = || constraint::name_for("DF", &self.name, Some(&definition.name), object);
+            let name = default.name.clone().unwrap_or_else(made_up);
+            DefaultConstraint { object, name, definition: default }
+        });
         let mut column = Column::new(definition.name, id, definition.sql_type, definition.nullable);
         column.computed = definition.computed.is_some();
-        let generated = column.computed || column.sql_type == SqlType::RowVersion;
+        let identity = definition.identity.map(|(seed, step)| Identity::new(seed, step));
+        let generated =
+            column.computed || column.sql_type == SqlType::RowVersion || identity.is_some();
         self.plain &= !generated;
+        let collates = definition.collation.as_deref().map_or(self.collation, Collation::named);
         self.columns.push(TableColumn {
             column,
             computed: definition.computed,
             dropped: false,
             generated,
+            identity,
+            default,
+            expression: definition.expression,
+            persisted: definition.persisted,
+            collation: definition.collation.map(Into::into),
+            collates,
         });
         let last = self.columns.len() - 1;
         self.definition(last).map(|column| &column.column)
@@ -257,6 +250,26 @@ impl Table {
             .ok_or_else(|| SqlError::invalid_column(name))
     }
 
+    /// The slots of columns by their names.
+    pub(crate) fn slots(&self, names: &[String]) -> SqlResult<Vec<usize>> {
+        names.iter().map(|name| self.slot(name)).collect()
+    }
+
+    /// How the texts of a column compare.
+    pub(crate) fn collates(&self, slot: usize) -> Collation {
+        self.columns.get(slot).map_or(self.collation, |column| column.collates)
+    }
+
+    /// The values of the columns that exist, in `column_id` order.
+    pub(crate) fn project(&self, row: &[Value]) -> Row {
+        self.columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| !column.dropped)
+            .map(|(slot, _)| row.get(slot).cloned().unwrap_or(Value::Null))
+            .collect()
+    }
+
     pub(crate) fn definition(&self, slot: usize) -> SqlResult<&TableColumn> {
         self.columns.get(slot).ok_or_else(|| SqlError::invalid_column("?"))
     }
@@ -267,13 +280,18 @@ impl Table {
     }
 
     /// A new row from the values of the columns that are not generated, in `column_id` order.
-    pub(crate) fn new_row(&self, values: Vec<Value>, version: &mut u64) -> SqlResult<Row> {
+    pub(crate) fn new_row(&mut self, values: Vec<Value>, version: &mut u64) -> SqlResult<Row> {
         if self.plain {
             return self.plain_row(values);
         }
         let mut values = values.into_iter();
         let mut row = Vec::with_capacity(self.columns.len());
-        for definition in &self.columns {
+        for slot in 0..self.columns.len() {
+            if let Some(number) = self.next_identity(slot)? {
+                row.push(number);
+                continue;
+            }
+            let definition = self.definition(slot)?;
             if definition.dropped || definition.generated {
                 row.push(Value::Null);
                 continue;
@@ -282,7 +300,7 @@ impl Table {
             let value = values.next().ok_or_else(column_count)?;
             let value = value.stored(&column.sql_type)?;
             if value.is_null() && !column.nullable {
-                return Err(not_null(column));
+                return Err(self.not_null(column, "INSERT"));
             }
             row.push(value);
         }
@@ -303,7 +321,7 @@ impl Table {
                 *value = std::mem::replace(value, Value::Null).stored(&column.sql_type)?;
             }
             if value.is_null() && !column.nullable {
-                return Err(not_null(column));
+                return Err(self.not_null(column, "INSERT"));
             }
         }
         Ok(values.into())
@@ -315,7 +333,8 @@ impl Table {
             return row.into();
         }
         for (slot, definition) in self.columns.iter().enumerate() {
-            if definition.generated && !definition.dropped && definition.computed.is_none() {
+            let versioned = definition.column.sql_type == SqlType::RowVersion;
+            if versioned && !definition.dropped && definition.computed.is_none() {
                 *version += 1;
                 put(&mut row, slot, Value::bytes(&version.to_be_bytes()));
             }
@@ -326,13 +345,15 @@ impl Table {
     /// True when an update from `before` to `after` changes something that was written.
     pub(crate) fn differ(&self, before: &[Value], after: &[Value]) -> bool {
         self.columns.iter().enumerate().any(|(slot, definition)| {
-            !definition.generated
+            (!definition.generated || definition.identity.is_some())
                 && before.get(slot).unwrap_or(&NULL) != after.get(slot).unwrap_or(&NULL)
         })
     }
 
     pub(crate) fn key_of(&self, row: &[Value]) -> SortKey {
-        sort_key(self.key.iter().map(|slot| row.get(*slot).unwrap_or(&NULL)), self.collation)
+        sort_key_of(
+            self.key.iter().map(|slot| (row.get(*slot).unwrap_or(&NULL), self.collates(*slot))),
+        )
     }
 
     /// The sort key of key values as a statement gives them.
@@ -340,12 +361,18 @@ impl Table {
         if values.len() != self.key.len() || values.is_empty() {
             return Err(column_count());
         }
+        self.prefix_from(values)
+    }
+
+    /// The first bytes of the sort keys of rows whose leading key columns have these values.
+    pub(crate) fn prefix_from(&self, values: &[Value]) -> SqlResult<SortKey> {
         let mut stored = Vec::with_capacity(values.len());
         for (value, slot) in values.iter().zip(&self.key) {
             let sql_type = &self.definition(*slot)?.column.sql_type;
             stored.push(value.clone().stored(sql_type)?);
         }
-        Ok(sort_key(&stored, self.collation))
+        let collations = self.key.iter().map(|slot| self.collates(*slot));
+        Ok(sort_key_of(stored.iter().zip(collations)))
     }
 
     /// The sort key of a new row: its key's, or the next row number of a heap.
@@ -419,17 +446,21 @@ fn put(row: &mut Vec<Value>, slot: usize, value: Value) {
 fn column_count() -> SqlError {
     SqlError::new(
         number::COLUMN_COUNT,
-        "number of supplied values does not match the table definition",
+        "Column name or number of supplied values does not match table definition.",
     )
-}
-
-fn not_null(column: &Column) -> SqlError {
-    SqlError::new(number::NOT_NULL, format!("column {} does not allow nulls", column.name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn made(definition: TableDefinition) -> SqlResult<Table> {
+        let mut ids = 0;
+        Table::new(definition, Collation::default(), ServerTime::from_ticks(0), || {
+            ids += 1;
+            ids
+        })
+    }
 
     fn table() -> Table {
         let definition = TableDefinition::new("t")
@@ -440,12 +471,12 @@ mod tests {
             }))
             .nullable("version", SqlType::RowVersion)
             .primary_key(&["id"]);
-        Table::new(definition, Collation::default()).expect("valid")
+        made(definition).expect("valid")
     }
 
     #[test]
     fn the_server_fills_generated_columns_itself() {
-        let (table, mut version) = (table(), 6);
+        let (mut table, mut version) = (table(), 6);
         let row = table.new_row(vec![1.into(), 21.into()], &mut version).expect("fits");
         let view = RowView { table: &table, row: &row };
         assert_eq!(view.get("TWICE"), &Value::Int(42));
@@ -454,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_row_that_does_not_fit_is_refused() {
-        let (table, mut version) = (table(), 0);
+        let (mut table, mut version) = (table(), 0);
         for (values, number) in [
             (vec![Value::Int(1)], number::COLUMN_COUNT),
             (vec![1.into(), 2.into(), 3.into()], number::COLUMN_COUNT),
@@ -470,6 +501,6 @@ mod tests {
     fn a_key_column_takes_no_null() {
         let definition =
             TableDefinition::new("t").nullable("id", SqlType::Int).primary_key(&["id"]);
-        assert!(Table::new(definition, Collation::default()).is_err());
+        assert!(made(definition).is_err());
     }
 }

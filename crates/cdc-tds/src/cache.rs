@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -21,8 +22,18 @@ pub(crate) struct Question {
     pub(crate) kind: u8,
     /// True when texts are written in UTF-8.
     pub(crate) utf8: bool,
+    /// What the session was told before that could have set something, see [`history`].
+    pub(crate) history: u64,
     /// The request without its headers.
     pub(crate) body: Bytes,
+}
+
+/// The history of a session that was just told `request`. Sessions of the same history were told
+/// the same in the same order, from their login or their last reset, and have set the same.
+pub(crate) fn history(before: u64, request: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (before, request).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The longest request whose reply is kept.
@@ -165,6 +176,7 @@ mod tests {
             database: "shop".into(),
             kind: 1,
             utf8: false,
+            history: 0,
             body: Bytes::from_static(text.as_bytes()),
         }
     }
@@ -190,6 +202,14 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_what_was_told_makes_a_history() {
+        let told = |texts: &[&str]| texts.iter().fold(0, |h, text| history(h, text.as_bytes()));
+        assert_eq!(told(&["a", "b"]), told(&["a", "b"]));
+        assert_ne!(told(&["a", "b"]), told(&["b", "a"]));
+        assert_ne!(told(&["a"]), told(&["a", "a"]));
+    }
+
+    #[test]
     fn another_login_and_another_database_get_no_reply_of_this_one() {
         let cache = Arc::new(ReplyCache::new(10_000));
         assert!(keep(&cache, "a", 3, 100));
@@ -198,6 +218,7 @@ mod tests {
         let other = Question { database: "stock".into(), ..question("a") };
         assert!(cache.get(&other, 3).is_none());
         assert!(cache.get(&Question { utf8: true, ..question("a") }, 3).is_none());
+        assert!(cache.get(&Question { history: 1, ..question("a") }, 3).is_none());
     }
 
     #[test]

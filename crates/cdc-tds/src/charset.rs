@@ -1,7 +1,7 @@
-//! The bytes of `char` and `varchar`: code pages, and the five bytes by which the protocol names a
-//! collation.
+//! The bytes of `char` and `varchar`: code pages, and which of them a client means by the five
+//! bytes that name a collation.
 
-use cdc_tsql::kind::Collation;
+use cdc_tsql::code_page;
 use encoding_rs::{
     BIG5, EUC_KR, Encoding, GBK, SHIFT_JIS, WINDOWS_874, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252,
     WINDOWS_1253, WINDOWS_1254, WINDOWS_1255, WINDOWS_1256, WINDOWS_1257, WINDOWS_1258,
@@ -12,8 +12,6 @@ use crate::fault::{Fault, Read};
 /// UTF-8 as a code page.
 const UTF8_PAGE: u16 = 65001;
 /// Bits of the 32 in front of the sort id.
-const IS_BINARY: u32 = 1 << 24;
-const IS_BINARY2: u32 = 1 << 25;
 const IS_UTF8: u32 = 1 << 26;
 const LOCALE: u32 = 0xF_FFFF;
 
@@ -24,6 +22,8 @@ pub(crate) enum Charset {
     Utf8,
     /// A Windows code page.
     Page(&'static Encoding),
+    /// A code page of DOS, 437 or 850.
+    Dos(u16),
 }
 
 impl Charset {
@@ -31,6 +31,7 @@ impl Charset {
     pub(crate) fn of_page(page: u16) -> Option<Self> {
         Some(Self::Page(match page {
             UTF8_PAGE => return Some(Self::Utf8),
+            437 | 850 => return Some(Self::Dos(page)),
             874 => WINDOWS_874,
             932 => SHIFT_JIS,
             936 => GBK,
@@ -72,6 +73,7 @@ impl Charset {
     pub(crate) fn encode(self, text: &str, out: &mut Vec<u8>) {
         match self {
             Self::Page(page) if !text.is_ascii() => encode_page(page, text, out),
+            Self::Dos(page) => out.extend_from_slice(&code_page::encode(text, page)),
             _ => out.extend_from_slice(text.as_bytes()),
         }
     }
@@ -86,6 +88,8 @@ impl Charset {
             Self::Page(page) => page
                 .decode_without_bom_handling_and_without_replacement(bytes)
                 .map(std::borrow::Cow::into_owned),
+            // Every byte has a character there.
+            Self::Dos(page) => Some(code_page::decode(bytes, page).into_owned()),
         };
         text.ok_or(Fault::Malformed("a text holds bytes that its code page has no character for"))
     }
@@ -105,26 +109,6 @@ fn encode_page(page: &'static Encoding, text: &str, out: &mut Vec<u8>) {
             encoding_rs::EncoderResult::Unmappable(_) => out.push(b'?'),
         }
     }
-}
-
-/// The five bytes of a collation.
-pub(crate) fn wire(collation: &Collation) -> [u8; 5] {
-    let mut front = (collation.lcid & LOCALE) | (u32::from(collation.flags) << 16);
-    if collation.name.ends_with("_BIN2") {
-        front |= IS_BINARY2;
-    } else if collation.binary {
-        front |= IS_BINARY;
-    }
-    if collation.code_page == UTF8_PAGE {
-        front |= IS_UTF8;
-    }
-    let generation: u32 = [("_90_", 1), ("_100_", 2), ("_140_", 3)]
-        .iter()
-        .find_map(|(mark, generation)| collation.name.contains(mark).then_some(*generation))
-        .unwrap_or(0);
-    front |= generation << 28;
-    let [a, b, c, d] = front.to_le_bytes();
-    [a, b, c, d, collation.sort_id]
 }
 
 /// The code page of a Windows locale.
@@ -171,9 +155,11 @@ fn page_of_locale(locale: u32) -> Option<u16> {
     })
 }
 
-/// The code page of a collation of the old kind. The pages of DOS are not among them.
+/// The code page of a collation of the old kind.
 const fn page_of_sort_id(sort_id: u8) -> Option<u16> {
     Some(match sort_id {
+        30..=34 => 437,
+        40..=44 | 49 | 55..=61 => 850,
         50..=54 | 71..=75 | 183..=186 => 1252,
         80..=96 => 1250,
         104..=108 => 1251,
@@ -193,21 +179,17 @@ const fn page_of_sort_id(sort_id: u8) -> Option<u16> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use cdc_tsql::kind::Collation;
     use proptest::prelude::*;
 
     use super::*;
 
     /// A collation of a name, an order and a code page.
-    pub(crate) const fn collation(
-        name: &'static str,
-        lcid: u32,
-        sort_id: u8,
-        code_page: u16,
-    ) -> Collation {
+    const fn collation(name: &'static str, lcid: u32, sort_id: u8, code_page: u16) -> Collation {
         Collation {
             name,
             lcid,
-            flags: 0xD0,
+            flags: if code_page == 65001 { 0x4D } else { 0x0D },
             sort_id,
             code_page,
             ignores_case: true,
@@ -225,17 +207,11 @@ pub(crate) mod tests {
         collation("Latin1_General_100_CI_AS_SC_UTF8", 0x409, 0, 65001);
 
     #[test]
-    fn collations_have_the_bytes_that_a_server_sends() {
-        assert_eq!(wire(&LATIN), [0x09, 0x04, 0xD0, 0x00, 0x34]);
-        assert_eq!(wire(&UTF8), [0x09, 0x04, 0xD0, 0x24, 0x00]);
-        let binary = Collation {
-            flags: 0,
-            binary: true,
-            ..collation("Latin1_General_BIN2", 0x409, 0, 1252)
-        };
-        assert_eq!(wire(&binary), [0x09, 0x04, 0x00, 0x02, 0x00]);
+    fn the_five_bytes_of_a_collation_name_its_code_page() {
+        assert_eq!(LATIN.wire(), [0x09, 0x04, 0xD0, 0x00, 0x34]);
+        assert_eq!(UTF8.wire(), [0x09, 0x04, 0xD0, 0x24, 0x00]);
         for collation in [LATIN, GREEK, UTF8] {
-            let charset = Charset::of_wire(wire(&collation)).expect("known");
+            let charset = Charset::of_wire(collation.wire()).expect("known");
             assert_eq!(Some(charset), Charset::of_page(collation.code_page));
         }
     }
@@ -251,21 +227,22 @@ pub(crate) mod tests {
         assert_eq!(encoded(1253, "\u{3b1}\u{e4}\u{3b2}\u{1F600}."), [0xE1, b'?', 0xE2, b'?', b'.']);
         assert_eq!(encoded(932, "\u{3042}a"), [0x82, 0xA0, b'a']);
         assert_eq!(encoded(65001, "\u{e4}"), [0xC3, 0xA4]);
+        assert_eq!(encoded(850, "\u{e4}\u{3b1}"), [0x84, b'?']);
     }
 
     #[test]
     fn bytes_without_a_character_are_refused() {
         assert!(Charset::Utf8.decode(&[0xC3]).is_err());
         assert!(Charset::of_page(1253).expect("a page").decode(&[0xAA]).is_err());
-        assert!(Charset::of_wire([0x09, 0x04, 0xD0, 0, 30]).is_err());
-        assert!(Charset::of_page(437).is_none());
+        assert!(Charset::of_wire([0x09, 0x04, 0xD0, 0, 1]).is_err());
+        assert!(Charset::of_page(1).is_none());
     }
 
     proptest! {
         #[test]
         fn what_a_code_page_decodes_it_encodes_again(
             bytes in prop::collection::vec(any::<u8>(), 0..40),
-            page in prop::sample::select(vec![1250u16, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 874]),
+            page in prop::sample::select(vec![437u16, 850, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 874]),
         ) {
             let charset = Charset::of_page(page).expect("a page");
             if let Ok(text) = charset.decode(&bytes) {

@@ -5,7 +5,10 @@ use cdc_fake::Value;
 use cdc_tsql::kind::{Collation, Kind};
 
 use crate::{
-    charset::{self, Charset},
+    cell::{
+        self, Misfit, OTHER_TYPE, OUT_OF_RANGE, TOO_LONG, UNEXPECTED_NULL, chunked, long, utf16,
+    },
+    charset::Charset,
     fault::{Fault, Read},
     type_id as id,
 };
@@ -87,15 +90,6 @@ pub(crate) struct ColumnFormat {
     collation: [u8; 5],
 }
 
-/// Why a value cannot be written: the statement gave what its column does not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Misfit(pub(crate) &'static str);
-
-const OTHER_TYPE: Misfit = Misfit("a value of another type");
-const OUT_OF_RANGE: Misfit = Misfit("a value that its type does not hold");
-const TOO_LONG: Misfit = Misfit("a value longer than its type");
-const UNEXPECTED_NULL: Misfit = Misfit("a null where it declared there is none");
-
 impl ColumnFormat {
     /// The format of an expression or a column of `kind`.
     pub(crate) fn of(kind: &Kind, dialect: Dialect) -> Read<Self> {
@@ -107,7 +101,7 @@ impl ColumnFormat {
             null: if fixed { NullForm::None } else { null },
             nullable: kind.nullable,
             kind: kind.clone(),
-            collation: charset::wire(&collation),
+            collation: collation.wire(),
         })
     }
 
@@ -253,7 +247,7 @@ impl ColumnFormat {
             (Form::Real, Value::Real(number)) => self.fixed(out, number.to_le_bytes()),
             (Form::Float, Value::Float(number)) => self.fixed(out, number.to_le_bytes()),
             (Form::Decimal { bytes, limit }, Value::Decimal(digits)) => {
-                decimal((*digits).into(), bytes, limit, out)?;
+                cell::decimal((*digits).into(), bytes, limit, out)?;
             }
             (Form::Money, Value::Decimal(digits)) => {
                 let digits = i64::try_from(i128::from(*digits)).map_err(|_| OUT_OF_RANGE)?;
@@ -265,14 +259,14 @@ impl ColumnFormat {
                 self.fixed(out, digits.to_le_bytes());
             }
             (Form::DateTime, Value::DateTime(time)) => {
-                self.fixed(out, datetime(time.as_ticks())?);
+                self.fixed(out, cell::datetime(time.as_ticks())?);
             }
             (Form::SmallDateTime, Value::DateTime2(ticks)) => {
-                self.fixed(out, small_datetime(*ticks)?);
+                self.fixed(out, cell::small_datetime(*ticks)?);
             }
-            (Form::Wide(limit), Value::Text(text)) => wide(text, limit, out)?,
+            (Form::Wide(limit), Value::Text(text)) => cell::wide(text, limit, out)?,
             (Form::Narrow(charset, limit), Value::Text(text)) => {
-                narrow(text, charset, limit, out)?;
+                cell::narrow(text, charset, limit, out)?;
             }
             (Form::Bytes(limit), Value::Bytes(bytes)) => {
                 let length = u16::try_from(bytes.len()).map_err(|_| TOO_LONG)?;
@@ -392,107 +386,23 @@ fn sized(out: &mut Vec<u8>, number: u8, bytes: u16) {
     out.extend_from_slice(&bytes.to_le_bytes());
 }
 
-#[inline]
-fn decimal(digits: i128, bytes: u8, limit: u128, out: &mut Vec<u8>) -> Result<(), Misfit> {
-    let magnitude = digits.unsigned_abs();
-    if magnitude >= limit {
-        return Err(OUT_OF_RANGE);
-    }
-    out.extend_from_slice(&[bytes, u8::from(digits >= 0)]);
-    let digits = magnitude.to_le_bytes();
-    let used = usize::from(bytes.saturating_sub(1));
-    out.extend_from_slice(digits.get(..used).unwrap_or(&digits));
-    Ok(())
-}
-
-fn datetime(ticks: i64) -> Result<[u8; 8], Misfit> {
-    let days = i32::try_from(ticks.div_euclid(id::DATETIME_TICKS_A_DAY));
-    let time = u32::try_from(ticks.rem_euclid(id::DATETIME_TICKS_A_DAY));
-    let ([a, b, c, d], [e, f, g, h]) = (
-        days.map_err(|_| OUT_OF_RANGE)?.to_le_bytes(),
-        time.map_err(|_| OUT_OF_RANGE)?.to_le_bytes(),
-    );
-    Ok([a, b, c, d, e, f, g, h])
-}
-
-fn small_datetime(ticks: i64) -> Result<[u8; 4], Misfit> {
-    let days = ticks.div_euclid(id::TICKS_A_DAY).saturating_add(id::DAYS_1900_TO_1970.into());
-    let minutes = ticks.rem_euclid(id::TICKS_A_DAY) / 600_000_000;
-    let ([a, b], [c, d]) = (
-        u16::try_from(days).map_err(|_| OUT_OF_RANGE)?.to_le_bytes(),
-        u16::try_from(minutes).map_err(|_| OUT_OF_RANGE)?.to_le_bytes(),
-    );
-    Ok([a, b, c, d])
-}
-
-#[inline]
-fn wide(text: &str, limit: u16, out: &mut Vec<u8>) -> Result<(), Misfit> {
-    let at = out.len();
-    out.extend_from_slice(&[0; 2]);
-    let length = u16::try_from(utf16(text, out)).map_err(|_| TOO_LONG)?;
-    if length > limit {
-        return Err(TOO_LONG);
-    }
-    patch(out, at, &length.to_le_bytes());
-    Ok(())
-}
-
-#[inline]
-fn narrow(text: &str, charset: Charset, limit: u16, out: &mut Vec<u8>) -> Result<(), Misfit> {
-    let at = out.len();
-    out.extend_from_slice(&[0; 2]);
-    charset.encode(text, out);
-    let length = out.len().saturating_sub(at).saturating_sub(2);
-    let length = u16::try_from(length).map_err(|_| TOO_LONG)?;
-    if length > limit {
-        return Err(TOO_LONG);
-    }
-    patch(out, at, &length.to_le_bytes());
-    Ok(())
-}
-
-/// Appends UTF-16 and says how many bytes it is.
-#[inline]
-pub(crate) fn utf16(text: &str, out: &mut Vec<u8>) -> usize {
-    let start = out.len();
-    if text.is_ascii() {
-        let bytes = text.len().saturating_mul(2);
-        out.resize(start.saturating_add(bytes), 0);
-        let (pairs, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut::<2>();
-        for ([low, _], byte) in pairs.iter_mut().zip(text.bytes()) {
-            *low = byte;
-        }
-        return bytes;
-    }
-    for unit in text.encode_utf16() {
-        out.extend_from_slice(&unit.to_le_bytes());
-    }
-    out.len().saturating_sub(start)
-}
-
-fn patch(out: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = out.get_mut(at..at.saturating_add(bytes.len())) {
-        place.copy_from_slice(bytes);
-    }
-}
-
 fn scaled_or_large(form: Form, value: &Value, out: &mut Vec<u8>) -> Result<(), Misfit> {
     match (form, value) {
         (Form::Date, Value::Date(days)) => {
             out.push(3);
-            date(i64::from(*days), out)
+            cell::date(i64::from(*days), out)
         }
         (Form::Time { bytes, step }, Value::Time(ticks)) => {
             out.push(bytes);
-            time(*ticks, bytes, step, out)
+            cell::time(*ticks, bytes, step, out)
         }
         (Form::DateTime2 { bytes, step }, Value::DateTime2(ticks)) => {
             out.push(bytes.saturating_add(3));
-            moment(*ticks, bytes, step, out)
+            cell::moment(*ticks, bytes, step, out)
         }
         (Form::DateTimeOffset { bytes, step }, Value::DateTimeOffset { utc, offset_minutes }) => {
             out.push(bytes.saturating_add(5));
-            moment(*utc, bytes, step, out)?;
+            cell::moment(*utc, bytes, step, out)?;
             out.extend_from_slice(&offset_minutes.to_le_bytes());
             Ok(())
         }
@@ -519,60 +429,6 @@ fn scaled_or_large(form: Form, value: &Value, out: &mut Vec<u8>) -> Result<(), M
         (Form::BytesLong, Value::Bytes(bytes)) => long(out, |out| out.extend_from_slice(bytes)),
         _ => Err(OTHER_TYPE),
     }
-}
-
-/// Days since 1970-01-01 as three bytes of days since 0001-01-01.
-fn date(days: i64, out: &mut Vec<u8>) -> Result<(), Misfit> {
-    let days = days.saturating_add(id::DAYS_TO_1970.into());
-    let days = u32::try_from(days).ok().filter(|days| i64::from(*days) <= id::LAST_DAY.into());
-    let [a, b, c, _] = days.ok_or(OUT_OF_RANGE)?.to_le_bytes();
-    out.extend_from_slice(&[a, b, c]);
-    Ok(())
-}
-
-fn time(ticks: i64, bytes: u8, step: i64, out: &mut Vec<u8>) -> Result<(), Misfit> {
-    if !(0..id::TICKS_A_DAY).contains(&ticks) {
-        return Err(OUT_OF_RANGE);
-    }
-    let steps = ticks.checked_div(step).unwrap_or(ticks).to_le_bytes();
-    out.extend_from_slice(steps.get(..usize::from(bytes)).unwrap_or(&steps));
-    Ok(())
-}
-
-fn moment(ticks: i64, bytes: u8, step: i64, out: &mut Vec<u8>) -> Result<(), Misfit> {
-    time(ticks.rem_euclid(id::TICKS_A_DAY), bytes, step, out)?;
-    date(ticks.div_euclid(id::TICKS_A_DAY), out)
-}
-
-/// A `(max)` value in one chunk, its total length in front.
-fn chunked(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Misfit> {
-    let at = out.len();
-    out.extend_from_slice(&[0; 12]);
-    write(out);
-    let length = out.len().saturating_sub(at).saturating_sub(12);
-    let chunk = u32::try_from(length).map_err(|_| TOO_LONG)?;
-    if chunk == 0 {
-        // The end follows the total at once.
-        return Ok(());
-    }
-    patch(out, at, &u64::from(chunk).to_le_bytes());
-    patch(out, at.saturating_add(8), &chunk.to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
-    Ok(())
-}
-
-/// A value of the old large types, behind a pointer to its place and a timestamp, neither of which
-/// means anything here.
-fn long(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Misfit> {
-    out.push(16);
-    out.extend_from_slice(b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01");
-    let at = out.len();
-    out.extend_from_slice(&[0; 4]);
-    write(out);
-    let length = out.len().saturating_sub(at).saturating_sub(4);
-    let length = u32::try_from(length).map_err(|_| TOO_LONG)?;
-    patch(out, at, &length.to_le_bytes());
-    Ok(())
 }
 
 #[cfg(test)]

@@ -21,22 +21,37 @@ pub fn login(bytes: &[u8]) -> bool {
     Login::read(bytes).is_ok()
 }
 
-/// Reads `bytes` as requests of every kind, and gives the arguments of the calls.
-pub fn requests(bytes: &[u8]) -> Vec<Typed> {
+/// Reads `bytes` as requests of every kind. True when every argument of a call that can be written
+/// as a result can, and reads back as it was.
+pub fn requests(bytes: &[u8]) -> bool {
     let body = request::without_headers(bytes).unwrap_or(bytes);
     let _ = request::batch(body);
     let _ = request::transaction(body);
     let calls = request::calls(body).unwrap_or_default();
-    calls.into_iter().flat_map(|call| call.arguments).map(|argument| argument.typed).collect()
+    let arguments = calls.into_iter().flat_map(|call| call.arguments);
+    arguments.map(|argument| argument.typed).all(|typed| comes_back(&typed).unwrap_or(true))
 }
 
+/// A collation that has a place for every text.
+const UNICODE: Collation = Collation {
+    name: "Latin1_General_100_CI_AS_SC_UTF8",
+    lcid: 0x0409,
+    flags: 0x4D,
+    sort_id: 0,
+    code_page: 65001,
+    ignores_case: true,
+    ignores_accents: false,
+    binary: false,
+};
+
 /// Writes a value as a result does, and reads it as an argument. None when its type is written in
-/// another way there.
-pub fn written_and_read(typed: &Typed, collation: Collation) -> Option<Typed> {
+/// another way there, or has no room for the text in UTF-8.
+fn comes_back(typed: &Typed) -> Option<bool> {
     if matches!(typed.kind.sql_type, SqlType::Text | SqlType::NText | SqlType::Image) {
         return None;
     }
-    let format = ColumnFormat::of(&typed.kind, Dialect { collation, utf8: true }).ok()?;
+    let dialect = Dialect { collation: UNICODE, utf8: true };
+    let format = ColumnFormat::of(&typed.kind, dialect).ok()?;
     let mut bytes = Vec::new();
     format.describe(&mut bytes);
     match &typed.value {
@@ -44,7 +59,7 @@ pub fn written_and_read(typed: &Typed, collation: Collation) -> Option<Typed> {
         value => format.write(value, &mut bytes),
     }
     .ok()?;
-    parameter::read(&mut Input::new(&bytes)).ok()
+    Some(parameter::read(&mut Input::new(&bytes)).as_ref() == Ok(typed))
 }
 
 /// Reads `bytes` as packets, and the messages in them as requests. Gives the most bytes that a
@@ -60,8 +75,8 @@ pub fn packets(mut bytes: &[u8], limit: usize) -> usize {
             Ok(Some(message)) => {
                 longest = longest.max(message.body.len());
                 match message.kind {
-                    PacketKind::PreLogin | PacketKind::Login => drop(login(&message.body)),
-                    _ => drop(requests(&message.body)),
+                    PacketKind::PreLogin | PacketKind::Login => _ = login(&message.body),
+                    _ => _ = requests(&message.body),
                 }
             }
             Ok(None) => {}
@@ -69,4 +84,19 @@ pub fn packets(mut bytes: &[u8], limit: usize) -> usize {
         }
     }
     longest
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_argument_that_is_read_comes_back(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            for kind in [0x26, 0x28, 0x29, 0x2A, 0x2B, 0x6A, 0x6D, 0x6E, 0x6F, 0xA7, 0xAF, 0xE7, 0xA5] {
+                let call = [&[0xFF, 0xFF, 10, 0, 0, 0, 0, 0, kind][..], &bytes].concat();
+                prop_assert!(super::requests(&call));
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@
 //! UTF-8; clients that ask for others go on without.
 
 mod cache;
+mod cell;
 mod charset;
 mod column;
 mod connection;

@@ -169,6 +169,10 @@ impl ReplyWriter {
 
     /// Ends a batch.
     pub(crate) fn end_batch(&mut self) {
+        if self.ended.is_none() {
+            // A session that saw the client's wish itself has nothing more to tell.
+            let _ = self.open();
+        }
         match self.ended.take() {
             Some((End::InProcedure, last)) => self.write_end(End::InProcedure, last, true),
             Some((end, last)) if self.stop.is_none() => return self.write_end(end, last, false),
@@ -210,6 +214,11 @@ impl ReplyWriter {
             self.send_packets();
         }
         self.finish(None);
+    }
+
+    /// Forgets that the running call was to end.
+    pub(crate) fn clear_cancel(&self) {
+        self.cancel.clear();
     }
 
     /// Answers an attention: the running call, if any, has ended.
@@ -387,6 +396,3 @@ impl Replies for ReplyWriter {
         self.go_on()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,8 @@ use cdc_fake::Value;
 use cdc_tsql::talk::ResultColumn;
 
 use crate::{
-    column::{ColumnFormat, Dialect, Misfit},
+    cell::Misfit,
+    column::{ColumnFormat, Dialect},
     fault::{Fault, Read},
     token,
 };

@@ -9,11 +9,12 @@ use std::{
 use bytes::Bytes;
 use cdc_tsql::talk::{
     Cancel, Change, Conversation, KnownProcedure, Message, Procedure, Replies, Service,
+    TransactionRequest,
 };
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::{
-    cache::{QUESTION_BYTES_MAX, Question, ReplyCache},
+    cache::{self, QUESTION_BYTES_MAX, Question, ReplyCache},
     column::Dialect,
     fault::Fault,
     login::Login,
@@ -75,6 +76,7 @@ pub(crate) fn run(start: SessionStart) {
         user: login.request.user.as_str().into(),
         database: greeting.database.as_str().into(),
         utf8: login.utf8,
+        history: 0,
     };
     while let Some(inbound) = inbox.blocking_recv() {
         if session.take(inbound).is_break() {
@@ -165,6 +167,9 @@ struct Session {
     user: Arc<str>,
     database: Arc<str>,
     utf8: bool,
+    /// What could have set something that replies depend on: every batch that the session did not
+    /// declare to be a mere read. What a call sets ends with the call.
+    history: u64,
 }
 
 impl Session {
@@ -172,6 +177,8 @@ impl Session {
         match inbound {
             Inbound::Message(message) => self.message(message),
             Inbound::Broken(fault) => {
+                // It has ended what ran; the client is still to be told why.
+                self.replies.clear_cancel();
                 self.refuse(&fault);
                 ControlFlow::Break(())
             }
@@ -194,6 +201,7 @@ impl Session {
         let reset = keeps || message.status & status::RESET != 0;
         if reset {
             self.conversation.reset(keeps);
+            self.history = 0;
             self.database = self.conversation.greeting().database.as_str().into();
         }
         match self.run(message, reset) {
@@ -255,8 +263,11 @@ impl Session {
             }
             None => self.calls(calls),
         }
-        let version = if keeps { self.conversation.repeatable() } else { None };
-        self.replies.finish(version.map(|version| (question, version)));
+        let version = self.conversation.repeatable();
+        if version.is_none() && kind == PacketKind::Batch {
+            self.history = cache::history(self.history, &question.body);
+        }
+        self.replies.finish(version.filter(|_| keeps).map(|version| (question, version)));
         Ok(())
     }
 
@@ -284,7 +295,12 @@ impl Session {
     }
 
     fn transaction(&mut self, body: &[u8], reset: bool) -> Result<(), Fault> {
-        let request = request::transaction(request::without_headers(body)?)?;
+        let body = request::without_headers(body)?;
+        let request = request::transaction(body)?;
+        if matches!(request, TransactionRequest::Begin { isolation: Some(_), .. }) {
+            // The level outlasts the transaction.
+            self.history = cache::history(self.history, body);
+        }
         self.begin(None, reset);
         self.replies.shape(Shape::Batch);
         self.conversation.transaction(request, &mut self.replies);
@@ -301,6 +317,7 @@ impl Session {
             database: Arc::clone(&self.database),
             kind: kind.number(),
             utf8: self.utf8,
+            history: self.history,
             body: Bytes::from(body).slice(headers..),
         })
     }
@@ -321,6 +338,3 @@ fn is_of_the_session(procedure: &Procedure) -> bool {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

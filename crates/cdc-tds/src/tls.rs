@@ -202,6 +202,3 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wrapped<S> {
         Pin::new(&mut this.stream).poll_shutdown(context)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,8 +6,8 @@ use cdc_tsql::{
 };
 
 use crate::{
-    charset,
-    column::{ColumnFormat, Dialect, utf16},
+    cell::{Misfit, utf16},
+    column::{ColumnFormat, Dialect},
     fault::Read,
     login::Version,
 };
@@ -137,7 +137,7 @@ pub(crate) fn changed(change: &Change, out: &mut Vec<u8>) {
     match change {
         Change::Database(new, old) => texts(change::DATABASE, new, old, out),
         Change::Language(new, old) => texts(change::LANGUAGE, new, old, out),
-        Change::Collation(new) => bytes(change::COLLATION, &charset::wire(new), &[], out),
+        Change::Collation(new) => bytes(change::COLLATION, &new.wire(), &[], out),
         Change::TransactionBegan(id) => bytes(change::BEGAN, &id.to_le_bytes(), &[], out),
         Change::TransactionCommitted(id) => {
             bytes(change::COMMITTED, &[], &id.to_le_bytes(), out);
@@ -191,7 +191,7 @@ pub(crate) fn return_value(
     typed: &Typed,
     dialect: Dialect,
     out: &mut Vec<u8>,
-) -> Read<Result<(), crate::column::Misfit>> {
+) -> Read<Result<(), Misfit>> {
     let mut kind = typed.kind.clone();
     kind.nullable = true;
     let format = ColumnFormat::of(&kind, dialect)?;

@@ -16,3 +16,10 @@ mod scalar;
 mod session;
 mod syntax;
 pub mod talk;
+
+pub use scalar::{
+    code_page,
+    collation::{DEFAULT_COLLATION, of_wire as collation_of_wire},
+};
+
+pub use session::{Server, ServerSettings, Session, run_script};

@@ -27,6 +27,12 @@ pub mod mark;
 pub mod schema;
 #[cfg(feature = "delta")]
 pub mod stats;
+#[cfg(feature = "tds")]
+pub mod tds_login;
+#[cfg(feature = "tds")]
+pub mod tds_packets;
+#[cfg(feature = "tds")]
+pub mod tds_rpc;
 #[cfg(feature = "cli")]
 pub mod words;
 
@@ -53,4 +59,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("stats", stats::run),
     #[cfg(feature = "delta")]
     ("log", log::run),
+    #[cfg(feature = "tds")]
+    ("tds_login", tds_login::run),
+    #[cfg(feature = "tds")]
+    ("tds_rpc", tds_rpc::run),
+    #[cfg(feature = "tds")]
+    ("tds_packets", tds_packets::run),
 ];

@@ -63,7 +63,22 @@ macro_rules! replayed {
     };
 }
 
-replayed!(lsn, clock, words, config, schema, batch, mark, facts, align, stats, log);
+replayed!(
+    lsn,
+    clock,
+    words,
+    config,
+    schema,
+    batch,
+    mark,
+    facts,
+    align,
+    stats,
+    log,
+    tds_login,
+    tds_rpc,
+    tds_packets
+);
 
 /// Inputs that nobody chose: a few hundred, or a dozen where each makes a lake.
 fn noise(target: &str) {

@@ -1,6 +1,9 @@
 //! The auditor: looks at every commit of the lake in the moment it becomes visible, and compares
 //! it with what the source really committed.
 
+mod reread;
+mod shared;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,15 +17,17 @@ use object_store::{memory::InMemory, path::Path};
 
 use crate::{
     book::{self, Entry},
-    bronze::{Row, cell, micros, rows_of},
+    bronze::{Row, rows_of},
     hub::ProcessId,
     invariant::Invariant,
+    ledger::Told,
     oracle::{self, Truth},
     record::Record,
     script::GRANULARITY,
     stage::{BASE, Fork, Stage},
     target::{Book, Broken, fence, forward},
 };
+use reread::Logged;
 
 /// Microseconds that a reading may be after the moment: half a tick of `datetime`, rounded up.
 const TICK: i64 = 2_000;
@@ -40,6 +45,8 @@ pub struct Auditor {
 #[derive(Default)]
 struct Inner {
     books: BTreeMap<String, Book>,
+    /// By directory.
+    logs: BTreeMap<String, Logged>,
     run_begin: Option<Timestamp>,
     commits_max: Option<u64>,
 }
@@ -116,13 +123,9 @@ impl Auditor {
         let parts: Vec<String> = path.parts().map(|part| part.as_ref().to_owned()).collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let outcome = match parts.as_slice() {
-            [_, "bronze", table, "_delta_log", file] if is_entry(file) => {
-                self.bronze(process, table, &parent(path), bytes)
+            [place @ .., "_delta_log", file] if is_entry(file) => {
+                self.entry(process, place, file, bytes)
             }
-            [_, "control", "_delta_log", file] if is_entry(file) => {
-                self.control(&parent(path), bytes)
-            }
-            [_, "facts", "_delta_log", file] if is_entry(file) => self.facts(&parent(path), bytes),
             [.., "_delta_log", file] if file.ends_with(".parquet") => {
                 self.record.count("engine:checkpoint");
                 Ok(())
@@ -131,6 +134,33 @@ impl Auditor {
         };
         if let Err((invariant, detail)) = outcome {
             self.record.broken(invariant, detail);
+        }
+    }
+
+    /// Looks at a commit of a log.
+    fn entry(
+        &self,
+        process: ProcessId,
+        place: &[&str],
+        file: &str,
+        bytes: &[u8],
+    ) -> Result<(), Broken> {
+        let entry = Entry::parse(bytes).map_err(readable)?;
+        let path = place.join("/");
+        let version = file.trim_end_matches(".json").parse();
+        {
+            let mut inner = self.inner();
+            let logged = inner.logs.entry(path.clone()).or_default();
+            logged.version = version.map_err(|_| readable(format!("{path}: {file}")))?;
+            logged.files.extend(entry.add.iter().cloned());
+            logged.files.retain(|file| !entry.remove.contains(file));
+        }
+        let path = Path::from(path);
+        match place {
+            [_, "bronze", table] => self.bronze(process, table, &path, entry),
+            [_, "control"] => self.control(&path, &entry),
+            [_, "facts"] => self.facts(&path, &entry),
+            _ => Ok(()),
         }
     }
 
@@ -150,9 +180,8 @@ impl Auditor {
         process: ProcessId,
         table: &str,
         place: &Path,
-        bytes: &[u8],
+        entry: Entry,
     ) -> Result<(), Broken> {
-        let entry = Entry::parse(bytes).map_err(readable)?;
         let mark = entry.mark(table).map_err(readable)?;
         let mut inner = self.inner();
         let (run_begin, commits_max) = (inner.run_begin, inner.commits_max);
@@ -180,6 +209,8 @@ impl Auditor {
         forward(table, before.as_ref(), &mark)?;
         book.mark = Some(mark);
         book.forks = forks.len();
+        let number = i64::try_from(mark.sequence).unwrap_or_default();
+        book.landed.insert(number, Told::of(&mark, &rows));
         let Some(before) = before else {
             book.first = Some(mark.end);
             let early = format!("{table}: {} rows with the first mark", rows.len());
@@ -259,7 +290,9 @@ impl Auditor {
                     Some(truth) if truth.required && !truths_has(&truths, identity) => {
                         return Err(unexpected(book, identity, show));
                     }
-                    Some(truth) if truth.required => return Err(self.missing(&range, truth)),
+                    Some(truth) if truth.required => {
+                        return Err(self.missing(table, &range, truth));
+                    }
                     Some(_) => {}
                     None => return Err(unexpected(book, identity, show)),
                 }
@@ -284,7 +317,7 @@ impl Auditor {
             }
         }
         match left.find(|truth| truth.required) {
-            Some(truth) => Err(self.missing(&range, truth)),
+            Some(truth) => Err(self.missing(table, &range, truth)),
             None => Ok(()),
         }
     }
@@ -320,17 +353,18 @@ impl Auditor {
         }
     }
 
-    fn missing(&self, range: &str, truth: &Truth) -> Broken {
+    fn missing(&self, table: &str, range: &str, truth: &Truth) -> Broken {
         let detail = format!(
             "{range}: missing {} {} {}",
             truth.commit,
             truth.seqval,
             truth.operation.code()
         );
-        let purged = self.stage.instances().into_iter().any(|instance| {
-            let state = self.database.instance(&instance);
-            state.is_ok_and(|state| state.low.is_some_and(|low| low > truth.commit))
-        });
+        // The instances that are read for a commit begin at or before it.
+        let commit = Position::from(truth.commit);
+        let held = self.stage.held_by(table);
+        let reader = held.iter().rev().find(|one| one.start <= commit).or(held.first());
+        let purged = reader.is_some_and(|one| one.low.is_some_and(|low| low > commit));
         let invariant = if purged { Invariant::PurgedIsNoEmpty } else { Invariant::PrefixOfSource };
         (invariant, detail)
     }
@@ -368,85 +402,6 @@ impl Auditor {
         {
             let detail = format!("{table}: the mark's time is {late} us in the future");
             return Err((Invariant::TimeNeverLate, detail));
-        }
-        Ok(())
-    }
-
-    fn control(&self, place: &Path, bytes: &[u8]) -> Result<(), Broken> {
-        let entry = Entry::parse(bytes).map_err(readable)?;
-        for file in &entry.add {
-            for batch in book::rows(&self.objects, place, file).map_err(readable)? {
-                for row in 0..batch.num_rows() {
-                    self.verdict(&batch, row)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn verdict(&self, batch: &RecordBatch, row: usize) -> Result<(), Broken> {
-        let (Cell::Text(table), Cell::Text(end)) =
-            (cell(batch, "table_name", row), cell(batch, "end_lsn", row))
-        else {
-            return Err(readable("a verdict without a table or an end".into()));
-        };
-        let until = micros(&cell(batch, "finalized_until", row)).map(Timestamp::from_micros);
-        let end = Position::from(end.parse::<Lsn>().map_err(|error| readable(error.to_string()))?);
-        let archive = self.database.archive(0);
-        let mut inner = self.inner();
-        let book = inner.books.entry(table.clone()).or_default();
-        if until != book.finalized {
-            self.record.note(format!("verdict {table} {until:?} by {end}"));
-        }
-        if until < book.finalized || Some(end) < book.verdict_end {
-            let detail = format!("{table}: {until:?} by {end} after {:?}", book.finalized);
-            return Err((Invariant::VerdictForward, detail));
-        }
-        let mark = book.mark;
-        if mark.is_none_or(|mark| end > mark.end || until > mark.commit_time) {
-            let detail = format!("{table}: {until:?} by {end}, the mark is {mark:?}");
-            return Err((Invariant::VerdictCovered, detail));
-        }
-        let replaced = book.is_replaced(&self.stage.forks());
-        if let Some(until) = until.filter(|_| !replaced) {
-            let early = archive.iter().find(|commit| {
-                Position::from(commit.lsn) > end
-                    && commit.changes.iter().any(|change| change.table.name == table)
-                    && self.effective(commit.moment) < until
-            });
-            if let Some(commit) = early {
-                let detail = format!("{table}: {until} covers {} of {}", commit.lsn, commit.moment);
-                return Err((Invariant::VerdictCovered, detail));
-            }
-        }
-        book.finalized = until;
-        book.verdict_end = Some(end);
-        Ok(())
-    }
-
-    fn facts(&self, place: &Path, bytes: &[u8]) -> Result<(), Broken> {
-        let entry = Entry::parse(bytes).map_err(readable)?;
-        for file in &entry.add {
-            for batch in book::rows(&self.objects, place, file).map_err(readable)? {
-                for row in 0..batch.num_rows() {
-                    let event = cell(&batch, "event", row);
-                    if let Cell::Text(event) = &event {
-                        self.record.count(format!("event:{event}"));
-                        continue;
-                    }
-                    let (Cell::Text(table), Cell::Int(id)) =
-                        (cell(&batch, "target", row), cell(&batch, "batch_id", row))
-                    else {
-                        return Err(readable("facts without a table or a batch".into()));
-                    };
-                    let mut inner = self.inner();
-                    let book = inner.books.entry(table.clone()).or_default();
-                    if !book.facts.insert(id) {
-                        let detail = format!("{table}: batch {id} has two rows");
-                        return Err((Invariant::FactsOnce, detail));
-                    }
-                }
-            }
         }
         Ok(())
     }
@@ -505,10 +460,4 @@ fn readable(detail: String) -> Broken {
 
 fn is_entry(file: &str) -> bool {
     file.len() == 25 && file.ends_with(".json")
-}
-
-/// The directory of a table, from a file of its log.
-fn parent(path: &Path) -> Path {
-    let count = path.parts().count().saturating_sub(2);
-    path.parts().take(count).collect()
 }

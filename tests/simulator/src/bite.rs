@@ -7,17 +7,6 @@ use cdc_core::planted::{self, Planted};
 
 use crate::{campaign::guarded, draw::draw, invariant::Violation, script::Script};
 
-/// Bugs that the last campaign did not catch within its limit; docs/reference/simulation.md says
-/// what is known of each.
-pub const UNCAUGHT: [Planted; 6] = [
-    Planted::LowBoundPlusTwo,
-    Planted::ProgressWithoutListing,
-    Planted::LineageReadAfterLow,
-    Planted::RestoreNotNoticed,
-    Planted::LateColumnNotRead,
-    Planted::StagingRemovedInDoubt,
-];
-
 /// The seed that catches a bug, as the last campaign found it.
 #[must_use]
 pub fn caught_by(bug: Planted) -> Option<u64> {

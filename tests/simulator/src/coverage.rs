@@ -98,14 +98,14 @@ pub fn wanted() -> Vec<String> {
     for request in Request::ALL {
         for fault in StoreFault::ALL {
             let late = fault == StoreFault::Late;
-            if !late || matches!(request, Request::Put | Request::Create) {
+            if !late || request.writes() {
                 wanted.push(format!("store:{request:?}:{fault:?}"));
             }
         }
     }
     wanted.extend(["store:late-landed".into(), "store:late-too-late".into()]);
     wanted.extend(STATES.iter().map(|state| format!("engine:{state}")));
-    wanted.extend(["ATTACH", "WRITE", "ADD COLUMNS"].map(|what| format!("log:{what}")));
+    wanted.extend(["ATTACH", "WRITE", "ALTER TABLE"].map(|what| format!("log:{what}")));
     wanted.extend(
         ["ended-cancelled", "ended-fenced", "restarted"].map(|what| format!("engine:{what}")),
     );

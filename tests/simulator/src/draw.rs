@@ -1,9 +1,12 @@
 //! Scripts from seeds.
 
+mod run;
+mod theme;
+
 use rand::{Rng, SeedableRng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 
-use crate::script::{Act, CallName, Key, Keys, Place, Run, Script, Shape, Start, Step, Trouble};
+use crate::script::{Act, CallName, Key, Keys, Place, Script, Shape, Start, Step};
 
 /// The script of a seed.
 #[must_use]
@@ -16,15 +19,8 @@ pub fn draw(seed: u64) -> Script {
     let schemas = draw.one_in(2);
     let mood = Mood { restores, schemas };
     let mut steps = Vec::new();
-    if world.start == Start::Earliest {
-        draw.past(&mut steps);
-    }
-    match draw.below(8) {
-        0 => draw.instances(&mut steps),
-        1 => draw.lockout(&mut steps),
-        _ => {}
-    }
-    steps.extend((0..count).map(|_| draw.step(mood)));
+    draw.theme(&world, &mut steps);
+    steps.extend((0..count).map(|_| draw.step(mood, &world)));
     Script { seed, world, steps }
 }
 
@@ -52,8 +48,12 @@ impl Draw<'_> {
         of.choose(self.random).copied().unwrap_or(or)
     }
 
+    fn small(&mut self, limit: u8) -> u8 {
+        u8::try_from(self.below(limit.into())).unwrap_or_default()
+    }
+
     fn table(&mut self) -> u8 {
-        u8::try_from(self.below(3)).unwrap_or_default()
+        self.small(3)
     }
 
     fn keys(&mut self) -> Keys {
@@ -75,10 +75,10 @@ impl Draw<'_> {
         Shape {
             place: self.any(&Place::ALL, Place::UtcYearEnd),
             tables,
-            start: match self.below(8) {
-                0 => Start::Earliest,
-                1 => Start::Latest,
-                2 => Start::Since(self.below(900)),
+            start: match self.below(16) {
+                0..3 => Start::Earliest,
+                3..5 => Start::Latest,
+                5..8 => Start::Since(self.below(900)),
                 _ => Start::Before,
             },
             lag: if self.one_in(4) { self.below(120) } else { 0 },
@@ -88,62 +88,21 @@ impl Draw<'_> {
         }
     }
 
-    /// A source with a past that cleanup has begun to take.
-    fn past(&mut self, steps: &mut Vec<Step>) {
-        for _ in 0..3 + self.below(6) {
-            let table = Some(self.table());
-            let put = Act::Put { table, keys: self.keys(), value: self.value() };
-            steps.push(Step::Now(put));
-            steps.push(Step::Now(Act::Pass(60_000 + self.below(400_000))));
-        }
-        steps.push(Step::Now(Act::Cleanup));
-    }
-
     fn put(&mut self, table: u8) -> Step {
         Step::Now(Act::Put { table: Some(table), keys: self.keys(), value: self.value() })
     }
 
-    /// A batch over two instances, of which the newer one is cleaned meanwhile.
-    fn instances(&mut self, steps: &mut Vec<Step>) {
-        let table = self.table();
-        let call =
-            self.any(&[CallName::Low, CallName::Changes, CallName::ChangeBatch], CallName::Low);
-        let skip = u8::try_from(self.below(3)).unwrap_or_default();
-        steps.push(self.put(table));
-        steps.push(Step::Now(Act::SecondInstance(table)));
-        for _ in 0..3 {
-            steps.push(self.put(table));
-            steps.push(Step::Now(Act::Pass(10_000 + self.below(300_000))));
-        }
-        steps.push(Step::At { call, skip, act: Act::CleanupNewest(table) });
-        steps.push(Step::Run(Run { trouble: Trouble::NONE, ..self.run() }));
-    }
-
-    /// The login loses its rights, and what it was about to read goes.
-    fn lockout(&mut self, steps: &mut Vec<Step>) {
-        let table = self.table();
-        let call =
-            self.any(&[CallName::Low, CallName::Changes, CallName::ChangeBatch], CallName::Low);
-        let skip = u8::try_from(self.below(2)).unwrap_or_default();
-        steps.push(self.put(table));
-        steps.push(Step::Now(Act::Pass(1_500_000)));
-        steps.push(self.put(table));
-        steps.push(Step::Now(Act::Pass(120_000)));
-        steps.push(Step::At { call, skip, act: Act::Lockout(table) });
-        steps.push(Step::Run(Run { trouble: Trouble::NONE, ..self.run() }));
-    }
-
-    fn step(&mut self, mood: Mood) -> Step {
+    fn step(&mut self, mood: Mood, world: &Shape) -> Step {
         match self.below(20) {
             0..8 => Step::Now(self.act(mood)),
             8..12 => Step::At {
                 call: self.any(&CallName::ALL, CallName::High),
-                skip: u8::try_from(self.below(4)).unwrap_or_default(),
+                skip: self.small(8),
                 act: self.act(mood),
             },
             12..14 => Step::After { millis: self.below(600_000), act: self.act(mood) },
             14 => Step::Kill(self.below(20)),
-            _ => Step::Run(self.run()),
+            _ => Step::Run(self.run(world)),
         }
     }
 
@@ -160,7 +119,7 @@ impl Draw<'_> {
             22..24 => Act::Swap { table, one: self.below(30).into(), other: self.below(30).into() },
             24..26 => Act::Move { table, keys: self.keys() },
             26..29 => Act::Remove { table, keys: self.keys() },
-            29 => Act::Busy { table, statements: u8::try_from(self.below(40)).unwrap_or(1) },
+            29 => Act::Busy { table, statements: self.small(40) },
             30 => Act::Empty,
             31 => Act::Rollback { table },
             32..38 => Act::Pass(self.below(900_000)),
@@ -168,7 +127,7 @@ impl Draw<'_> {
             39 => Act::SetBack(self.below(1_200_000)),
             40..42 => Act::Idle,
             42..45 => Act::Cleanup,
-            45..47 => Act::CleanupSteps(u8::try_from(self.below(6)).unwrap_or_default()),
+            45..47 => Act::CleanupSteps(self.small(6)),
             47 => Act::StopCapture,
             48..50 => Act::StartCapture,
             50 => Act::Lag(self.below(200)),
@@ -193,50 +152,6 @@ impl Draw<'_> {
             4..9 => Act::SecondInstance(table),
             _ => Act::DropOldInstance(table),
         }
-    }
-
-    fn run(&mut self) -> Run {
-        Run {
-            seconds: self.one_in(3).then(|| 1 + self.below(2_400)),
-            rows_max: 1 + u64::from(self.below(30)),
-            commits_max: self.one_in(2).then(|| 1 + u64::from(self.below(6))),
-            batch_rows: 1 + self.below(9),
-            tables_at_once: 1 + self.below(3),
-            two: self.one_in(5),
-            trouble: self.trouble(),
-        }
-    }
-
-    fn trouble(&mut self) -> Trouble {
-        let mut trouble = Trouble::NONE;
-        trouble.yields = if self.one_in(2) { 1_000 } else { 0 };
-        if self.one_in(2) {
-            return trouble;
-        }
-        // Few kinds at a time, so that each is met where it matters and runs still get on.
-        for _ in 0..=self.below(4) {
-            let chance = [5, 20, 60, 200, 500];
-            let chance = self.any(&chance, 20);
-            let field = match self.below(15) {
-                0 => &mut trouble.refuse,
-                1 => &mut trouble.lose,
-                2 => &mut trouble.slow,
-                3 => &mut trouble.hold,
-                4 => &mut trouble.break_stream,
-                5 => &mut trouble.crash,
-                6 => &mut trouble.second,
-                7 => &mut trouble.store_refuse,
-                8 => &mut trouble.store_lose,
-                9 => &mut trouble.store_slow,
-                10 => &mut trouble.store_hold,
-                11 => &mut trouble.store_crash,
-                12 => &mut trouble.store_late,
-                13 => &mut trouble.store_second,
-                _ => &mut trouble.refuse,
-            };
-            *field = chance;
-        }
-        trouble
     }
 }
 

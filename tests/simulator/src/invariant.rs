@@ -45,6 +45,8 @@ pub enum Invariant {
     RunEnds,
     /// Facts hold every batch at most once, and the last one after a calm run.
     FactsOnce,
+    /// A row of facts says what its batch holds.
+    FactsTrue,
     /// Nothing panics.
     NoPanic,
     /// A file that the log names is there and holds what the log says.
@@ -53,7 +55,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// Every invariant.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::QuietEqualsSource,
         Self::PrefixOfSource,
         Self::NothingTwice,
@@ -74,6 +76,7 @@ impl Invariant {
         Self::SilenceTold,
         Self::RunEnds,
         Self::FactsOnce,
+        Self::FactsTrue,
         Self::NoPanic,
         Self::LogReadable,
     ];
@@ -102,6 +105,7 @@ impl Invariant {
             Self::SilenceTold => "silence-told",
             Self::RunEnds => "run-ends",
             Self::FactsOnce => "facts-once",
+            Self::FactsTrue => "facts-true",
             Self::NoPanic => "no-panic",
             Self::LogReadable => "log-readable",
         }

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use cdc_core::{Error, ErrorKind, Position, RunReport, TableRef, Timestamp, plan, port::Catalog};
+use cdc_core::{Error, ErrorKind, Position, RunReport, TableRef, Timestamp, port::Catalog};
 
 use futures_executor::block_on;
 
-use crate::{hub::ProcessId, invariant::Invariant, script::Run, stage::source_name, yard::Yard};
+use crate::{
+    hub::ProcessId,
+    invariant::Invariant,
+    script::Run,
+    stage::{Held, source_name},
+    yard::Yard,
+};
 
 /// Judges the stops of a run. Returns the tables that ended for good.
 pub(crate) fn judge(
@@ -58,10 +64,9 @@ impl Judge<'_> {
             ErrorKind::Unavailable | ErrorKind::Conflict => self.run.trouble.fails(),
             ErrorKind::Cancelled => self.run.seconds.is_some(),
             // A late write of a runner that died is a runner too.
-            ErrorKind::Fenced => self.started > 1 || self.run.trouble.store_late > 0,
+            ErrorKind::Fenced => self.started > 1 || self.run.trouble.lates(),
             ErrorKind::DataLoss => match mark {
-                Some(mark) if self.is_purged(mark) => true,
-                Some(_) if !self.yard.stage.forks().is_empty() => true,
+                Some(mark) if self.is_purged(mark) || self.was_purged(mark) => true,
                 _ => self.may_start() && self.is_early(),
             },
             ErrorKind::LineageBroken => self.yard.auditor.is_replaced(self.table),
@@ -71,9 +76,9 @@ impl Judge<'_> {
         }
     }
 
-    /// The login had no right to the table for a while.
+    /// The login had no right to the table for a while in this run.
     fn is_hidden(&self) -> bool {
-        self.yard.stage.revoked(self.table)
+        self.yard.stage.is_hidden(self.table)
     }
 
     /// No run can go on from the mark.
@@ -98,19 +103,14 @@ impl Judge<'_> {
 
     /// What follows the mark is no longer in the instance that held it.
     fn is_purged(&self, mark: Position) -> bool {
-        if self.yard.stage.recaptured(self.table) {
-            return true;
-        }
-        let instances = self.instances();
-        let next = mark.increment();
-        let Some(holder) = plan::holder(mark, &instances) else { return true };
-        // Newer instances are read from their start on.
-        instances.iter().filter(|one| one.start >= holder.start).any(|instance| {
-            let state = self.yard.database.instance(&instance.name);
-            let low = state.ok().and_then(|state| state.low).map(Position::from);
-            let from = if instance.name == holder.name { next } else { instance.start };
-            from < low.unwrap_or(instance.start)
-        })
+        is_purged(mark, &self.yard.stage.held_by(self.table))
+    }
+
+    /// It was not there before a restore of this run brought it back.
+    fn was_purged(&self, mark: Position) -> bool {
+        let forks = self.yard.stage.forks();
+        let recent = forks.iter().filter(|fork| fork.moment >= self.begin);
+        recent.filter_map(|fork| fork.held.get(self.table)).any(|held| is_purged(mark, held))
     }
 
     /// The copy may not have begun when the runner looked: another may have begun it since.
@@ -128,6 +128,19 @@ impl Judge<'_> {
         let put_back = self.yard.stage.clock_max().is_some();
         self.yard.since().is_some_and(|since| since > self.begin || put_back)
     }
+}
+
+/// Whether changes after a mark are no longer in the instance that they are read from: the newest
+/// that begins at or before the next position, and those after it from their start on.
+fn is_purged(mark: Position, held: &[Held]) -> bool {
+    let next = mark.increment();
+    let holder = held.iter().rposition(|one| one.start <= next).unwrap_or_default();
+    let mut read = held.iter().enumerate().skip(holder);
+    held.is_empty()
+        || read.any(|(index, one)| {
+            let from = if index == holder { next } else { one.start };
+            from < one.low.unwrap_or(one.start)
+        })
 }
 
 /// Whether a stop of this kind may be tried again by a later run.

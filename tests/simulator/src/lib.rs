@@ -18,6 +18,7 @@ pub mod draw;
 pub mod hub;
 pub mod invariant;
 mod judge;
+pub mod ledger;
 pub mod oracle;
 pub mod record;
 pub mod script;

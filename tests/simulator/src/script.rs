@@ -1,9 +1,13 @@
 //! What one simulated history is: a world and the steps that happen in it. A script is data: it is
 //! drawn from a seed, shrunk, written to a file and played again.
 
+mod trouble;
+
 use cdc_core::{Granularity, Timestamp};
 use cdc_fake::{Call, Zone};
 use serde::{Deserialize, Serialize};
+
+pub use trouble::{Aim, Mishap, PortCall, Target, Trouble};
 
 /// One simulated history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -386,80 +390,6 @@ pub struct Run {
     pub two: bool,
     /// What goes wrong.
     pub trouble: Trouble,
-}
-
-/// Chances in ten thousand at every call of a port and every request of the store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Trouble {
-    /// A call of a port fails and does nothing.
-    pub refuse: u16,
-    /// A call of a port does its work, and the reply is lost.
-    pub lose: u16,
-    /// A call of a port takes seconds.
-    pub slow: u16,
-    /// A call of a port waits until nothing else moves.
-    pub hold: u16,
-    /// A stream breaks.
-    pub break_stream: u16,
-    /// The process dies at a call of a port.
-    pub crash: u16,
-    /// Another runner starts at a call of a port.
-    pub second: u16,
-    /// Others run first.
-    pub yields: u16,
-    /// A request of the store fails and does nothing.
-    pub store_refuse: u16,
-    /// A request of the store does its work, and the reply is lost.
-    pub store_lose: u16,
-    /// A request of the store takes seconds.
-    pub store_slow: u16,
-    /// A request of the store waits while others run.
-    pub store_hold: u16,
-    /// The process dies at a request of the store.
-    pub store_crash: u16,
-    /// A write fails and happens later, while others go on.
-    pub store_late: u16,
-    /// Another runner starts at a request of the store.
-    pub store_second: u16,
-}
-
-impl Trouble {
-    /// No trouble, and no shuffling.
-    pub const NONE: Self = Self {
-        refuse: 0,
-        lose: 0,
-        slow: 0,
-        hold: 0,
-        break_stream: 0,
-        crash: 0,
-        second: 0,
-        yields: 0,
-        store_refuse: 0,
-        store_lose: 0,
-        store_slow: 0,
-        store_hold: 0,
-        store_crash: 0,
-        store_late: 0,
-        store_second: 0,
-    };
-
-    /// True when calls may fail.
-    #[must_use]
-    pub const fn fails(&self) -> bool {
-        self.refuse > 0
-            || self.lose > 0
-            || self.break_stream > 0
-            || self.store_refuse > 0
-            || self.store_lose > 0
-            || self.store_late > 0
-    }
-
-    /// True when another runner may start.
-    #[must_use]
-    pub const fn seconds(&self) -> bool {
-        self.second > 0 || self.store_second > 0
-    }
 }
 
 impl Run {

@@ -62,8 +62,10 @@ fn simplify(best: &mut Script, fails: &mut impl FnMut(&Script) -> bool) {
         try_change(best, fails, change);
     }
     for index in 0..best.steps.len() {
-        let runs: [fn(&mut crate::script::Run); 6] = [
+        let runs: [fn(&mut crate::script::Run); 8] = [
             |run| run.trouble = Trouble::NONE,
+            |run| run.trouble.aim = None,
+            |run| run.trouble = Trouble { aim: run.trouble.aim, ..Trouble::NONE },
             |run| run.two = false,
             |run| run.seconds = None,
             |run| run.commits_max = None,

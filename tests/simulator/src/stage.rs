@@ -1,18 +1,22 @@
 //! What happens at the source of a simulation: changes, columns, instances, jobs, restores.
 
+mod changes;
+mod operations;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use cdc_core::{InstanceName, Length, Lsn, SqlType, TableName, Timestamp};
+use cdc_core::{InstanceName, Length, Lsn, Position, SqlType, TableName, Timestamp};
 use cdc_fake::{
-    ArchivedCommit, Backup, CaptureSchedule, ColumnDefinition, EnableOptions, FakeDatabase,
-    RowView, Side, SqlResult, TableDefinition, Transaction, Value,
+    ArchivedCommit, Backup, CaptureSchedule, EnableOptions, FakeDatabase, Side, SqlResult,
+    TableDefinition,
 };
 
-use crate::script::{Act, CallName, Key, Keys, Place, Shape};
+use crate::script::{Act, CallName, Key, Place, Shape};
+use changes::EVERY;
 
 /// The names of tables, by number.
 pub const TABLES: [&str; 4] = ["orders", "lines", "stock", "notes"];
@@ -20,25 +24,35 @@ pub const TABLES: [&str; 4] = ["orders", "lines", "stock", "notes"];
 pub const BASE: [&str; 4] = ["id", "k", "a", "b"];
 /// Who the runners are to the server: a login with the least rights.
 pub const LOGIN: &str = "cdc_reader";
-/// Keys above all that are drawn, for rows that get out of the way.
-const AWAY: i64 = 1_000;
 
-/// The columns and instances of every table.
+/// The columns and instances of every table, and the tables that the login has no right to.
 #[derive(Clone, Default)]
 struct State {
     columns: BTreeMap<String, Vec<String>>,
     instances: BTreeMap<String, Vec<String>>,
+    revoked: BTreeSet<String>,
+}
+
+/// What an instance holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Where it begins.
+    pub start: Position,
+    /// Its low position; none until capture has reached it.
+    pub low: Option<Position>,
 }
 
 /// A log that a restore replaced.
 #[derive(Clone)]
 pub struct Fork {
-    /// The newest LSN that the restored backup had captured.
+    /// The newest record that the restored backup's log had, captured or not.
     pub kept: Lsn,
     /// When the restore happened.
     pub moment: Timestamp,
     /// The commits of the replaced log.
     pub archive: Vec<Arc<ArchivedCommit>>,
+    /// What the instances of each table held right before.
+    pub held: BTreeMap<String, Vec<Held>>,
 }
 
 #[derive(Default)]
@@ -49,8 +63,12 @@ struct Inner {
     backup: Option<(Backup, State, Option<Lsn>)>,
     forks: Vec<Fork>,
     altered: BTreeSet<String>,
-    recaptured: BTreeSet<String>,
-    revoked: BTreeSet<String>,
+    /// The run that goes on, or the last one.
+    run: u64,
+    /// The last run in which the login had no right to a table that it has by now.
+    hidden_in: BTreeMap<String, u64>,
+    /// Seconds that capture is behind.
+    lag: u32,
     /// The greatest time that the clock showed before it was put back.
     clock_max: Option<Timestamp>,
     acts: BTreeMap<&'static str, u64>,
@@ -99,7 +117,7 @@ impl Stage {
             state.instances.insert((*name).into(), vec![first]);
         }
         database.set_retention_minutes(shape.retention);
-        let inner = Inner { state, ..Inner::default() };
+        let inner = Inner { state, lag: shape.lag, ..Inner::default() };
         let stage = Self {
             database: database.clone(),
             tables,
@@ -131,13 +149,6 @@ impl Stage {
         self.inner().state.columns.get(table).cloned().unwrap_or_default()
     }
 
-    /// The instances that exist.
-    #[must_use]
-    pub fn instances(&self) -> Vec<InstanceName> {
-        let inner = self.inner();
-        inner.state.instances.values().flatten().map(|name| InstanceName::new(name)).collect()
-    }
-
     /// The instances of a table that exist.
     #[must_use]
     pub fn instances_of(&self, table: &str) -> Vec<InstanceName> {
@@ -152,16 +163,33 @@ impl Stage {
         self.inner().altered.contains(table)
     }
 
-    /// True when the login lost its right to the table for a while.
-    #[must_use]
-    pub fn revoked(&self, table: &str) -> bool {
-        self.inner().revoked.contains(table)
+    /// A run begins.
+    pub fn run_begins(&self) {
+        self.inner().run += 1;
     }
 
-    /// True when capture of the table ended for a while.
+    /// True when the login has no right to the table, or had none for a while in the last run.
     #[must_use]
-    pub fn recaptured(&self, table: &str) -> bool {
-        self.inner().recaptured.contains(table)
+    pub fn is_hidden(&self, table: &str) -> bool {
+        let inner = self.inner();
+        inner.state.revoked.contains(table) || inner.hidden_in.get(table) == Some(&inner.run)
+    }
+
+    /// What the instances of a table hold that exist, in the order of the log.
+    #[must_use]
+    pub fn held_by(&self, table: &str) -> Vec<Held> {
+        let names = self.inner().state.instances.get(table).cloned().unwrap_or_default();
+        self.held(&names)
+    }
+
+    fn held(&self, instances: &[String]) -> Vec<Held> {
+        let look = |name: &String| {
+            let state = self.database.instance(&InstanceName::new(name)).ok()?;
+            Some(Held { start: state.start.into(), low: state.low.map(Position::from) })
+        };
+        let mut held: Vec<_> = instances.iter().filter_map(look).collect();
+        held.sort_by_key(|one| one.start);
+        held
     }
 
     /// The logs that restores replaced, oldest first.
@@ -188,7 +216,7 @@ impl Stage {
         self.place.early_micros()
     }
 
-    /// How often each kind of act happened.
+    /// How often each kind of act happened and changed something.
     #[must_use]
     pub fn acts(&self) -> BTreeMap<&'static str, u64> {
         self.inner().acts.clone()
@@ -218,278 +246,16 @@ impl Stage {
         if inner.quiet {
             return;
         }
-        *inner.acts.entry(name(act)).or_default() += 1;
-        let refused = self.change(&mut inner, act).err();
-        drop(inner);
-        // A client is told; keys that are taken are refused at any server.
-        let _ = refused;
+        // A client is told of a refusal; keys that are taken are refused at any server.
+        if let Ok(true) = self.change(&mut inner, act) {
+            *inner.acts.entry(name(act)).or_default() += 1;
+        }
     }
 
     fn table(&self, number: u8) -> &'static str {
         let at = usize::from(number).checked_rem(self.tables.len()).unwrap_or_default();
         self.tables.get(at).copied().unwrap_or("orders")
     }
-
-    fn change(&self, inner: &mut Inner, act: &Act) -> SqlResult<()> {
-        let database = &self.database;
-        match act {
-            Act::Put { table, keys, value } => {
-                let chosen: Vec<_> = match table {
-                    Some(table) => vec![self.table(*table)],
-                    None => self.tables.to_vec(),
-                };
-                let work = |open: &mut Transaction| {
-                    chosen.iter().try_for_each(|name| put(open, inner, name, *keys, *value))
-                };
-                database.transact(work).map(drop)
-            }
-            Act::Set { table, keys, value } => {
-                let name = self.table(*table);
-                database.transact(|open| set(open, name, *keys, *value)).map(drop)
-            }
-            Act::SetLast { table, keys, value } => {
-                let name = self.table(*table);
-                let columns = inner.state.columns.get(name);
-                let Some(column) = columns.and_then(|columns| columns.get(BASE.len()..)?.last())
-                else {
-                    return Ok(());
-                };
-                let change = |row: &mut cdc_fake::RowEdit<'_>| row.set(column, Value::Int(*value));
-                let work = |open: &mut Transaction| {
-                    open.update_where(&source_name(name), within(*keys), change).map(drop)
-                };
-                database.transact(work).map(drop)
-            }
-            Act::Merge { table, keys, value } => {
-                let name = source_name(self.table(*table));
-                let change = |row: &mut cdc_fake::RowEdit<'_>| row.set("a", Value::Int(*value));
-                database
-                    .transact(|open| open.merge_where(&name, within(*keys), change).map(drop))
-                    .map(drop)
-            }
-            Act::Swap { table, one, other } => self.swap(self.table(*table), *one, *other),
-            Act::Move { table, keys } => {
-                let name = source_name(self.table(*table));
-                let change = |row: &mut cdc_fake::RowEdit<'_>| {
-                    let id = row.view().int("id").rem_euclid(AWAY).saturating_add(AWAY);
-                    row.set("id", Value::Int(id))?;
-                    row.set("k", Value::text(&text_key(id)))
-                };
-                database
-                    .transact(|open| open.update_where(&name, within(*keys), change).map(drop))
-                    .map(drop)
-            }
-            Act::Remove { table, keys } => {
-                let name = source_name(self.table(*table));
-                database
-                    .transact(|open| open.delete_where(&name, within(*keys)).map(drop))
-                    .map(drop)
-            }
-            Act::Busy { table, statements } => {
-                let name = self.table(*table);
-                let work = |open: &mut Transaction| {
-                    (0..i64::from(*statements)).try_for_each(|number| {
-                        let keys = Keys { first: number % 7, count: 3 };
-                        match number % 3 {
-                            0 => put(open, inner, name, keys, number),
-                            1 => set(open, name, keys, number),
-                            _ => open.delete_where(&source_name(name), within(keys)).map(drop),
-                        }
-                    })
-                };
-                database.transact(work).map(drop)
-            }
-            Act::Empty => database.transact(|_| Ok(())).map(drop),
-            Act::Rollback { table } => {
-                let mut open = database.begin();
-                let done = put(&mut open, inner, self.table(*table), EVERY, 13);
-                open.rollback();
-                done
-            }
-            _ => self.operate(inner, act),
-        }
-    }
-
-    fn swap(&self, name: &str, one: i64, other: i64) -> SqlResult<()> {
-        let name = source_name(name);
-        let picked = move |row: &RowView<'_>| [one, other].contains(&row.int("id"));
-        let change = move |row: &mut cdc_fake::RowEdit<'_>| {
-            let id = if row.view().int("id") == one { other } else { one };
-            row.set("id", Value::Int(id))?;
-            row.set("k", Value::text(&text_key(id)))
-        };
-        let work = |open: &mut Transaction| open.update_where(&name, picked, change).map(drop);
-        self.database.transact(work).map(drop)
-    }
-
-    /// What operators and jobs do.
-    fn operate(&self, inner: &mut Inner, act: &Act) -> SqlResult<()> {
-        let database = &self.database;
-        match act {
-            Act::Pass(millis) => {
-                database.clock().advance(Duration::from_millis((*millis).into()));
-            }
-            // Together with a restore it can make another log look like the same one.
-            Act::SetBack(_) if !inner.forks.is_empty() => {}
-            Act::SetBack(millis) => {
-                let now = database.clock().time();
-                inner.clock_max = inner.clock_max.max(Some(now));
-                database.clock().set_back(Duration::from_millis((*millis).into()));
-            }
-            Act::Idle => {
-                database.write_idle_entry();
-            }
-            Act::Cleanup => {
-                database.cleanup();
-            }
-            Act::CleanupSteps(steps) => {
-                let mut cleanup = database.begin_cleanup(3);
-                for _ in 0..*steps {
-                    cleanup.step();
-                }
-            }
-            Act::CleanupNewest(table) => self.cleanup_newest(inner, self.table(*table))?,
-            Act::Revoke(table) => self.revoke(inner, self.table(*table)),
-            Act::Lockout(table) => {
-                self.revoke(inner, self.table(*table));
-                database.cleanup();
-            }
-            Act::Grant(table) => database.grant_select(LOGIN, &source_name(self.table(*table))),
-            Act::StopCapture => database.stop_capture(),
-            Act::StartCapture => database.start_capture(),
-            Act::Lag(seconds) => self.lag(*seconds),
-            Act::Backup => {
-                inner.backup = Some((database.backup(), inner.state.clone(), database.max_lsn()));
-            }
-            Act::Restore if inner.clock_max.is_none() => self.restore(inner),
-            _ => return self.define(inner, act),
-        }
-        Ok(())
-    }
-
-    fn revoke(&self, inner: &mut Inner, table: &str) {
-        self.database.revoke_select(LOGIN, &source_name(table));
-        inner.revoked.insert(table.into());
-    }
-
-    fn cleanup_newest(&self, inner: &Inner, table: &str) -> SqlResult<()> {
-        let newest = inner.state.instances.get(table).and_then(|instances| instances.last());
-        if let (Some(newest), Some(high)) = (newest, self.database.max_lsn()) {
-            self.database.cleanup_instance(&InstanceName::new(newest), high)?;
-        }
-        Ok(())
-    }
-
-    fn define(&self, inner: &mut Inner, act: &Act) -> SqlResult<()> {
-        let database = &self.database;
-        match act {
-            Act::AddColumn(table) => {
-                let table = self.table(*table);
-                inner.names += 1;
-                let column = format!("c{}", inner.names);
-                let definition = ColumnDefinition::nullable(&column, SqlType::Int);
-                let fill = inner.names.is_multiple_of(2).then_some(Value::Int(7));
-                database.add_column(&source_name(table), definition, fill)?;
-                inner.state.columns.entry(table.into()).or_default().push(column);
-            }
-            Act::DropColumn(table) => {
-                let table = self.table(*table);
-                let columns = inner.state.columns.entry(table.into()).or_default();
-                if columns.len() > BASE.len() {
-                    database.drop_column(&source_name(table), &columns.remove(BASE.len()))?;
-                }
-            }
-            Act::AlterColumn(table) => {
-                let table = self.table(*table);
-                let columns = inner.state.columns.get(table);
-                if let Some(column) = columns.and_then(|columns| columns.last()) {
-                    database.alter_column(&source_name(table), column, SqlType::BigInt)?;
-                    inner.altered.insert(table.into());
-                }
-            }
-            Act::SecondInstance(table) => {
-                let table = self.table(*table);
-                if inner.state.instances.get(table).is_some_and(|instances| instances.len() < 2) {
-                    self.enable(inner, table)?;
-                }
-            }
-            Act::DropOldInstance(table) => {
-                let table = self.table(*table);
-                let instances = inner.state.instances.entry(table.into()).or_default();
-                if instances.len() > 1 {
-                    database.disable_instance(&InstanceName::new(&instances.remove(0)))?;
-                }
-            }
-            Act::Recapture(table) => {
-                let table = self.table(*table);
-                let instances = inner.state.instances.entry(table.into()).or_default();
-                for instance in std::mem::take(instances) {
-                    database.disable_instance(&InstanceName::new(&instance))?;
-                }
-                inner.recaptured.insert(table.into());
-                // Nobody captures this one.
-                database.transact(|open| set(open, table, EVERY, 77))?;
-                self.enable(inner, table)?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn enable(&self, inner: &mut Inner, table: &str) -> SqlResult<()> {
-        inner.names += 1;
-        let instance = format!("i{}_{table}", inner.names);
-        self.database.enable_table(&source_name(table), EnableOptions::named(&instance))?;
-        self.database.grant_changes(LOGIN, &InstanceName::new(&instance));
-        inner.state.instances.entry(table.into()).or_default().push(instance);
-        Ok(())
-    }
-
-    fn restore(&self, inner: &mut Inner) {
-        let Some((backup, state, newest)) = inner.backup.take() else { return };
-        let archive = self.database.archive(0);
-        self.database.restore(&backup);
-        // Nobody commits in the same instant on both sides of a restore.
-        let moment = self.database.clock().advance(Duration::from_millis(61_237));
-        inner.state = state;
-        inner.forks.push(Fork { kept: newest.unwrap_or(Lsn::ZERO), moment, archive });
-    }
-}
-
-const EVERY: Keys = Keys { first: 0, count: i64::MAX };
-
-fn text_key(id: i64) -> String {
-    format!("K{}-{id}", id.rem_euclid(7))
-}
-
-fn within(keys: Keys) -> impl Fn(&RowView<'_>) -> bool {
-    let keys = keys.range();
-    move |row| keys.contains(&row.int("id"))
-}
-
-fn put(
-    open: &mut Transaction,
-    inner: &Inner,
-    table: &str,
-    keys: Keys,
-    value: i64,
-) -> SqlResult<()> {
-    let name = source_name(table);
-    let width = inner.state.columns.get(table).map_or(BASE.len(), Vec::len);
-    let keys = Keys { count: keys.count.min(100), ..keys };
-    open.delete_where(&name, within(keys))?;
-    let row = |id: i64| {
-        let mut row = vec![Value::Int(id), Value::text(&text_key(id))];
-        row.resize(width, Value::Int(value));
-        row
-    };
-    open.insert_many(&name, keys.range().map(row).collect()).map(drop)
-}
-
-fn set(open: &mut Transaction, table: &str, keys: Keys, value: i64) -> SqlResult<()> {
-    let column = if value % 2 == 0 { "a" } else { "b" };
-    let change = |row: &mut cdc_fake::RowEdit<'_>| row.set(column, Value::Int(value));
-    open.update_where(&source_name(table), within(keys), change).map(drop)
 }
 
 /// Changes every row of a table, so that each has an image from the newest instance.

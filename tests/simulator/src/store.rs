@@ -20,13 +20,14 @@ use object_store::{
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use upload::Upload;
 
 use crate::{
     hub::{Hub, ProcessId},
     record::Record,
-    script::Trouble,
+    script::{Mishap, Target, Trouble},
 };
 
 /// Steps that others make while a request is held.
@@ -35,7 +36,8 @@ const HOLD_STEPS: u32 = 300;
 const LATE_MAX: u32 = 12;
 
 /// A kind of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names are those of stores")]
 pub enum Request {
     Put,
@@ -64,6 +66,12 @@ impl Request {
         Self::List,
         Self::Delete,
     ];
+
+    /// True for a request that makes an object in one go.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Put | Self::Create)
+    }
 }
 
 /// What happens to a request.
@@ -94,6 +102,23 @@ impl StoreFault {
     ];
 }
 
+impl StoreFault {
+    /// The fault of a request that a mishap is aimed at.
+    fn of(what: Mishap, request: Request) -> Option<Self> {
+        match what {
+            Mishap::Refuse => Some(Self::Refuse),
+            Mishap::Lose => Some(Self::Lose),
+            Mishap::Slow => Some(Self::Slow),
+            Mishap::Hold => Some(Self::Hold),
+            Mishap::Crash => Some(Self::Crash),
+            Mishap::CrashAfter => Some(Self::CrashAfter),
+            Mishap::Second => Some(Self::Second),
+            Mishap::Late if request.writes() => Some(Self::Late),
+            Mishap::Late | Mishap::Break => None,
+        }
+    }
+}
+
 /// A write that was answered with an error and happens all the same.
 struct Late {
     due: u32,
@@ -108,12 +133,14 @@ struct Inner {
     trouble: Trouble,
     late: Vec<Late>,
     parts_max: u32,
+    /// Requests that are refused before the store is there again.
+    outage: u8,
 }
 
 /// Told of every object that a put made visible: by whom, where, and what.
 pub type Audit = Arc<dyn Fn(ProcessId, &Path, Bytes) + Send + Sync>;
-/// Starts another runner.
-pub type Starter = Arc<dyn Fn() + Send + Sync>;
+/// Starts another runner. False when there are enough.
+pub type Starter = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The objects that all processes share.
 #[derive(Clone)]
@@ -143,6 +170,7 @@ impl Bucket {
             trouble: Trouble::NONE,
             late: Vec::new(),
             parts_max: u32::MAX,
+            outage: 0,
         };
         Self {
             objects,
@@ -164,6 +192,7 @@ impl Bucket {
         let mut inner = self.inner();
         inner.random = ChaCha8Rng::seed_from_u64(seed);
         inner.trouble = trouble;
+        inner.outage = 0;
     }
 
     /// Parts of one upload that may be on their way at the same time.
@@ -214,7 +243,18 @@ impl Bucket {
 
     fn draw(&self, request: Request) -> Option<StoreFault> {
         let mut inner = self.inner();
+        if let Some(rest) = inner.outage.checked_sub(1) {
+            inner.outage = rest;
+            return Some(StoreFault::Refuse);
+        }
         let trouble = inner.trouble;
+        if let Some(aim) = trouble.aim.filter(|aim| aim.at == Target::Store(request))
+            && inner.random.random_range(0..10_000) < aim.chance
+            && let Some(fault) = StoreFault::of(aim.what, request)
+        {
+            inner.outage = aim.outage;
+            return Some(fault);
+        }
         let mut chance: u32 = inner.random.random_range(0..10_000);
         let after: bool = inner.random.random();
         let mut hit = |odds: u16| {
@@ -223,7 +263,7 @@ impl Bucket {
             chance = chance.wrapping_sub(odds);
             hit
         };
-        let writes = matches!(request, Request::Put | Request::Create);
+        let writes = request.writes();
         if hit(trouble.store_refuse) {
             Some(StoreFault::Refuse)
         } else if hit(trouble.store_lose) {
@@ -291,7 +331,9 @@ impl Store {
         bucket.record.mix(&(self.process, request as u8, path));
         if let Some(fault) = fault {
             bucket.record.note(format!("store p{} {request:?} {path}: {fault:?}", self.process));
-            bucket.record.count(format!("store:{request:?}:{fault:?}"));
+            if fault != StoreFault::Second {
+                bucket.record.count(format!("store:{request:?}:{fault:?}"));
+            }
         }
         let go = Ok(Turn::Go { reply: true });
         match fault {
@@ -316,7 +358,9 @@ impl Store {
                 Ok(Turn::Go { reply: false })
             }
             Some(StoreFault::Second) => {
-                (bucket.starter)();
+                if (bucket.starter)() {
+                    bucket.record.count(format!("store:{request:?}:Second"));
+                }
                 go
             }
             Some(StoreFault::Late) => Ok(Turn::Late),

@@ -1,10 +1,10 @@
 //! What is known of one table's target, and how its marks and owners follow each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cdc_core::{Lsn, Mark, Position, Timestamp};
 
-use crate::{book::Entry, invariant::Invariant, stage::Fork};
+use crate::{book::Entry, invariant::Invariant, ledger::Told, stage::Fork};
 
 /// A broken invariant and what was seen.
 pub(crate) type Broken = (Invariant, String);
@@ -26,7 +26,10 @@ pub struct Book {
     pub(crate) runner: i64,
     pub(crate) verdict_end: Option<Position>,
     pub(crate) seen: BTreeSet<(Lsn, Lsn, i32)>,
+    /// Batches that facts have a row of.
     pub(crate) facts: BTreeSet<i64>,
+    /// What the batches in the log are.
+    pub(crate) landed: BTreeMap<i64, Told>,
     /// Restores that happened before the last commit of a mark.
     pub(crate) forks: usize,
     /// The mark belongs to a log that a restore replaced while its batch was on its way.

@@ -126,6 +126,7 @@ impl World {
 
     async fn run(&mut self, run: &Run) {
         self.runs += 1;
+        self.yard.stage.run_begins();
         let begin = self.yard.clock.time();
         let (handle, shutdown) = match run.seconds {
             Some(_) => {
@@ -255,6 +256,9 @@ impl World {
         self.rest().await;
         compared(self, true);
         self.followed();
+        if !self.yard.record.is_broken() {
+            self.yard.auditor.reread().await;
+        }
     }
 
     /// Capture runs without a lag, and the login has its rights.

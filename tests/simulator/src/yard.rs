@@ -25,7 +25,7 @@ use crate::{
     audit::Auditor,
     hub::{Hub, ProcessId},
     record::Record,
-    script::{GRANULARITY, Run, Script, Start},
+    script::{Aim, GRANULARITY, Mishap, Run, Script, Start, Target},
     stage::{LOGIN, Stage, source_name},
     store::Bucket,
     watch::{Allowance, WatchedSink},
@@ -36,6 +36,15 @@ use crate::{
 const RUNNERS_MAX: usize = 4;
 /// Bytes of an upload's part where uploads go in parts.
 const PART_BYTES: usize = 700;
+/// Rows of a row group where uploads go in parts: few, so that an upload begins long before its
+/// file's end, and may be given up.
+const GROUP_ROWS: usize = 3;
+/// How long a slow call takes.
+const PAUSE: Duration = Duration::from_secs(17);
+/// Batches before a stream breaks, at most.
+const BATCHES_MAX: u64 = 3;
+/// Calls of a kind that a run's aim may meet.
+const AIMED_MAX: u32 = 200;
 /// Parts of an upload on their way at the same time.
 const PARTS: usize = 2;
 
@@ -124,8 +133,9 @@ impl Yard {
         let later = Arc::clone(&yard);
         let starter = move || {
             if let Some(yard) = later.get().and_then(Weak::upgrade) {
-                yard.start("a request of the store");
+                return yard.start("a request of the store");
             }
+            false
         };
         let looks = auditor.clone();
         let audit = move |process, path: &_, bytes: bytes::Bytes| looks.look(process, path, &bytes);
@@ -163,12 +173,17 @@ impl Yard {
             self.record.count(format!("port:{operation:?}:{name}"));
         }
         let second = self.now().as_mut().is_some_and(|now| {
-            let odds = u32::from(now.run.trouble.second);
+            let trouble = now.run.trouble;
+            let aimed = trouble.aim.filter(|aim| aim.what == Mishap::Second);
+            let aimed = aimed.filter(|aim| match aim.at {
+                Target::Port(call) => Operation::from(call) == operation,
+                Target::Store(_) => false,
+            });
+            let odds = trouble.second.max(aimed.map_or(0, |aim| aim.chance));
             odds > 0 && now.random.random_range(0..10_000) < odds
         });
-        if second {
+        if second && self.start("a call") {
             self.record.count(format!("port:{operation:?}:Second"));
-            self.start("a call");
         }
     }
 
@@ -211,12 +226,13 @@ impl Yard {
         let ear = Arc::new(Ear(Arc::downgrade(self)));
         let plan = FaultPlan::watched(Arc::new(self.clock.clone()), ear);
         plan.chance(seed, odds(run));
+        aim(&plan, seed, run);
         self.bucket.set_trouble(seed, run.trouble);
         // The last, short one is sent beside the others.
         self.bucket.set_parts_max(u32::try_from(PARTS + 1).unwrap_or(u32::MAX));
         // A late write of an earlier run has that run's limit.
         let commits = run.commits_max.filter(|_| !self.bucket.has_late());
-        let commits = commits.filter(|_| run.trouble.store_late == 0);
+        let commits = commits.filter(|_| !run.trouble.lates());
         self.auditor.run_begins(self.clock.time(), commits);
         *self.now() = Some(Now {
             run: run.clone(),
@@ -229,9 +245,9 @@ impl Yard {
     }
 
     /// Starts a runner, unless there were enough in this run.
-    pub fn start(self: &Arc<Self>, why: &str) {
+    pub fn start(self: &Arc<Self>, why: &str) -> bool {
         let process = self.hub.reserve();
-        let Some((engine, shutdown, ends)) = self.runner(process) else { return };
+        let Some((engine, shutdown, ends)) = self.runner(process) else { return false };
         self.record.note(format!("p{process} starts at {why}"));
         self.record.count("engine:runner-started");
         if self.hub.has_crashed() {
@@ -250,6 +266,7 @@ impl Yard {
                 now.reports.push((process, report));
             }
         });
+        true
     }
 
     fn runner(self: &Arc<Self>, process: ProcessId) -> Option<(Engine, Shutdown, bool)> {
@@ -293,7 +310,8 @@ impl Yard {
         config.upload_parts = PARTS;
         if self.script.world.parts {
             config.upload_part_bytes = PART_BYTES;
-            config.file_bytes_max = 4_000;
+            config.file_bytes_max = 9_000;
+            config.row_group_rows = GROUP_ROWS;
         }
         let root = Url::parse("memory:///lake/").ok()?;
         let store = self.bucket.of(process);
@@ -339,7 +357,28 @@ fn odds(run: &Run) -> Odds {
         break_stream: chance(trouble.break_stream),
         crash: chance(trouble.crash),
         kinds: vec![ErrorKind::Unavailable, ErrorKind::Conflict],
-        pause: Duration::from_secs(17),
-        batches_max: 3,
+        pause: PAUSE,
+        batches_max: BATCHES_MAX,
+    }
+}
+
+/// What is aimed at one kind of call: by chance, for the first calls of the run.
+fn aim(plan: &FaultPlan, seed: u64, run: &Run) {
+    let Some(Aim { at: Target::Port(call), what, chance, .. }) = run.trouble.aim else { return };
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x0041_494D);
+    for _ in 0..AIMED_MAX {
+        let hit = random.random_range(0..10_000) < chance;
+        let kind = if random.random() { ErrorKind::Unavailable } else { ErrorKind::Conflict };
+        let fault = match what {
+            Mishap::Refuse => Fault::Refuse(kind),
+            Mishap::Lose => Fault::LoseReply,
+            Mishap::Slow => Fault::Slow(PAUSE),
+            Mishap::Hold => Fault::Hold,
+            Mishap::Crash => Fault::Crash,
+            Mishap::CrashAfter => Fault::CrashAfter,
+            Mishap::Break => Fault::BreakStream(random.random_range(0..=BATCHES_MAX), kind),
+            Mishap::Second | Mishap::Late => return,
+        };
+        plan.script(call.into(), if hit { fault } else { Fault::Pass });
     }
 }

@@ -31,9 +31,9 @@ fn two_plays_of_a_seed_give_the_same_trace() {
 #[test]
 fn each_planted_bug_is_caught_by_its_seed() {
     use cdc_core::planted::Planted;
-    use cdc_sim::bite::{UNCAUGHT, broken, caught_by};
+    use cdc_sim::bite::{broken, caught_by};
 
-    for bug in Planted::ALL.iter().filter(|bug| !UNCAUGHT.contains(bug)) {
+    for bug in Planted::ALL {
         let seed = caught_by(*bug).unwrap_or_else(|| panic!("no seed is known for {bug}"));
         assert!(broken(Some(*bug), &draw(seed)).is_some(), "{bug} passes seed {seed}");
     }

@@ -9,6 +9,7 @@
 )]
 
 mod demo;
+mod fake;
 mod guide;
 mod metrics;
 mod refusals;

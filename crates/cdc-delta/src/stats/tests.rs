@@ -6,6 +6,7 @@ use arrow_array::{
     Date32Array, Decimal128Array, Float32Array, Float64Array, Int64Array, StringArray,
     TimestampMicrosecondArray,
 };
+use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 
 use super::*;
@@ -19,9 +20,14 @@ fn bounds(array: ArrayRef) -> (Option<String>, Option<String>) {
     let nulls = array.null_count();
     // In two batches, as a file is written.
     let middle = rows / 2;
+    let mut writer = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), None).unwrap();
     for part in [array.slice(0, middle), array.slice(middle, rows - middle)] {
-        stats.add(&RecordBatch::try_new(Arc::clone(&schema), vec![part]).unwrap());
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![part]).unwrap();
+        stats.add(&batch);
+        writer.write(&batch).unwrap();
+        writer.flush().unwrap();
     }
+    stats.end(writer.finish().unwrap().row_groups());
     let text = stats.json();
     let json: serde_json::Value = serde_json::from_str(&text).expect(&text);
     assert_eq!(json["numRecords"], rows);
@@ -190,6 +196,19 @@ proptest! {
         prop_assert!(least.chars().count() <= TEXT_MAX);
         prop_assert!(greatest.is_none_or(|text| text.chars().count() <= TEXT_MAX));
     }
+}
+
+#[test]
+fn texts_that_the_writer_cut_keep_their_bounds_over_row_groups_of_nulls() {
+    let long = |first: char| Some(format!("{first}{}", "\u{1F600}".repeat(40)));
+    let values = [None, None, long('b'), long('a')];
+    let (least, greatest) = bounds(Arc::new(StringArray::from_iter(values)));
+    let least: String = serde_json::from_str(&least.expect("known")).unwrap();
+    let greatest: String = serde_json::from_str(&greatest.expect("known")).unwrap();
+    assert!(least <= long('a').unwrap() && least.starts_with('a'));
+    assert!(greatest >= long('b').unwrap() && greatest.starts_with('b'));
+    let nothing = bounds(Arc::new(StringArray::from(vec![None::<&str>, None])));
+    assert_eq!(nothing, (None, None));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use object_store::{ObjectStore, memory::InMemory};
 
 use crate::{
     store::Watched,
-    support::{block_on, column, commit, delta, open, orders, place, rows, settings},
+    support::{block_on, column, commit, delta, mark, open, orders, place, rows, settings},
 };
 
 #[test]
@@ -63,6 +63,41 @@ fn an_attach_reads_no_more_after_many_checkpoints() {
             }
         }
         assert!(costs[1] <= costs[0] + 2, "{costs:?}");
+    });
+}
+
+#[test]
+fn an_attach_reads_each_log_once_and_asks_little_else() {
+    let store = Watched::default();
+    let mut config = settings();
+    config.checkpoint_interval = 10;
+    let spec = orders();
+    block_on(async {
+        let sink = open(&store.dynamic(), config.clone(), 1);
+        let mut table = sink.attach(&spec).await.unwrap().table;
+        for sequence in 1..=27 {
+            table.stage(rows(&spec, sequence)).await.unwrap();
+            table.commit(commit(sequence)).await.unwrap();
+        }
+        let end = cdc_core::Stamp { position: mark(27).end, commit_time: None };
+        let verdict = cdc_core::Verdict { finalized_until: None, end };
+        table.publish(verdict).await.unwrap();
+        let process = store.process();
+        let newer = open(&process.dynamic(), config, 2);
+        drop(newer.attach(&spec).await.unwrap());
+        let said = process.said();
+        for dir in ["bronze/orders", "facts", "control"] {
+            let of: Vec<_> = said.iter().filter(|said| said.contains(dir)).collect();
+            let is_log = |said: &str| said.contains("/_delta_log") && !said.starts_with("put ");
+            let (log, others): (Vec<_>, Vec<_>) = of.into_iter().partition(|said| is_log(said));
+            let mut once = log.clone();
+            once.sort();
+            once.dedup();
+            assert_eq!(log.len(), once.len(), "{dir} is read again: {log:?}");
+            // The fence; the data file of the verdict, in three parts.
+            let most = [("bronze/orders", 1), ("facts", 0), ("control", 3)];
+            assert!(most.contains(&(dir, others.len())), "{dir}: {others:?}");
+        }
     });
 }
 

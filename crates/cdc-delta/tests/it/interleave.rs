@@ -214,7 +214,7 @@ fn two_runners_that_take_a_table_over_agree_in_every_order() {
         judge.judge(order, raced);
     });
     print_counts("take-over", runs, &judge);
-    assert!(runs >= 150 && judge.refused >= 60 && judge.shared >= 20, "the orders became few");
+    assert!(runs >= 120 && judge.refused >= 50 && judge.shared >= 20, "the orders became few");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn two_runners_agree_whatever_becomes_of_a_put_to_the_log() {
         runs += explore(&base, first, bounds, &mut |order, raced| judge.judge(order, raced));
     }
     print_counts("trouble", runs, &judge);
-    assert!(runs >= 150 && judge.refused >= 30, "the orders became few");
+    assert!(runs >= 150 && judge.refused >= 20, "the orders became few");
 }
 
 fn print_counts(name: &str, runs: usize, judge: &Judge) {

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use cdc_core::{Committed, ErrorKind, port::Sink};
 use deltalake::writer::{DeltaWriter, RecordBatchWriter};
-use object_store::{ObjectStore, memory::InMemory};
+use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory};
 
-use crate::support::{
-    block_on, column, commit, delta, ints, mark, open, orders, place, read, rows, settings,
+use crate::{
+    store::Watched,
+    support::{
+        block_on, column, commit, delta, ints, mark, open, orders, place, read, rows, settings,
+    },
 };
 
 fn store() -> Arc<dyn ObjectStore> {
@@ -82,7 +85,6 @@ fn an_older_runner_is_fenced_and_writes_nothing() {
 #[test]
 fn the_mark_survives_checkpoints_and_the_removal_of_the_log() {
     use futures_util::TryStreamExt;
-    use object_store::ObjectStoreExt;
     block_on(async {
         let store = store();
         let mut config = settings();
@@ -152,4 +154,82 @@ fn tables_of_one_root_share_facts_and_control() {
             (0..4).map(|n| cdc_conformance::Cell::text(format!("orders_{n}"))).collect();
         assert_eq!(names, expected);
     });
+}
+
+/// Sets a property of a table as another writer would.
+async fn set_property(store: &Arc<dyn ObjectStore>, dir: &str, key: &str, value: &str) {
+    let log = object_store::path::Path::from(format!("lake/{dir}/_delta_log"));
+    let birth = store.get(&log.clone().join(format!("{:020}.json", 0))).await.unwrap();
+    let birth = String::from_utf8(birth.bytes().await.unwrap().to_vec()).unwrap();
+    let mut action: serde_json::Value =
+        serde_json::from_str(birth.lines().find(|line| line.contains("metaData")).unwrap())
+            .unwrap();
+    action["metaData"]["configuration"][key] = value.into();
+    let next = delta(store, &place(dir)).await.version().unwrap() + 1;
+    store.put(&log.join(format!("{next:020}.json")), action.to_string().into()).await.unwrap();
+}
+
+#[test]
+fn a_shared_table_that_may_no_longer_be_written_is_not() {
+    for (key, value) in [
+        ("delta.setTransactionRetentionDuration", "interval 1 hour"),
+        ("cdc.min_version", "99"),
+        ("cdc.kind", "other"),
+    ] {
+        block_on(async {
+            let store = store();
+            let spec = orders();
+            let mut table = open(&store, settings(), 1).attach(&spec).await.unwrap().table;
+            table.stage(rows(&spec, 1)).await.unwrap();
+            table.commit(commit(1)).await.unwrap();
+            set_property(&store, "control", key, value).await;
+            let end = cdc_core::Stamp { position: mark(1).end, commit_time: None };
+            let verdict = cdc_core::Verdict { finalized_until: None, end };
+            let error = table.publish(verdict).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config, "{key}: {}", error.report());
+            set_property(&store, "facts", key, value).await;
+            table.stage(rows(&spec, 2)).await.unwrap();
+            let error = table.commit(commit(2)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config, "{key}: {}", error.report());
+            assert_eq!(column(&store, &place("facts"), "batch_id").await, ints([1]));
+        });
+    }
+}
+
+#[test]
+fn files_are_kept_while_nobody_sees_whose_commit_took_the_version() {
+    let mut config = settings();
+    config.commit_attempts_max = 3;
+    for dir in ["bronze/orders", "facts", "control"] {
+        block_on(async {
+            let watched = Watched::default();
+            let store = watched.dynamic();
+            let spec = orders();
+            let mut table = open(&store, config.clone(), 1).attach(&spec).await.unwrap().table;
+            table.stage(rows(&spec, 1)).await.unwrap();
+            table.commit(commit(1)).await.unwrap();
+            let end = cdc_core::Stamp { position: mark(1).end, commit_time: None };
+            let verdict = cdc_core::Verdict { finalized_until: None, end };
+            if dir != "control" {
+                table.publish(verdict).await.unwrap();
+            }
+            table.stage(rows(&spec, 2)).await.unwrap();
+            watched.hide_twin_in(dir);
+            let failed = match dir {
+                "control" => table.publish(verdict).await.map(drop),
+                _ => table.commit(commit(2)).await.map(drop),
+            };
+            let error = failed.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{dir}: {}", error.report());
+            watched.reveal();
+            // Reads every file that the log names.
+            for table in ["bronze/orders", "facts", "control"] {
+                assert!(!read(&store, &place(table)).await.is_empty(), "{dir}: {table}");
+            }
+            let newer = open(&store, config.clone(), 2).inspect(&spec).await.unwrap().unwrap();
+            let reached = if dir == "control" { 1 } else { 2 };
+            assert_eq!(newer.mark, Some(mark(reached)), "{dir}");
+            assert!(newer.verdict.is_some(), "{dir}");
+        });
+    }
 }

@@ -40,6 +40,12 @@ struct State {
     parts: Vec<u64>,
     faults: Vec<(u64, Fault)>,
     dead: bool,
+    /// Each request, as what and where.
+    said: Vec<String>,
+    /// The log whose next commit meets its twin, of which nothing is seen.
+    twin_unseen: Option<String>,
+    /// The first file of a log that listings leave out.
+    hidden: Option<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -70,6 +76,60 @@ impl Watched {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.state.lock().unwrap().bytes
+    }
+
+    /// The requests since the last time.
+    pub(crate) fn said(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().unwrap().said)
+    }
+
+    fn say(&self, what: &str, at: Option<&Path>) {
+        let at = at.map(ToString::to_string).unwrap_or_default();
+        self.state.lock().unwrap().said.push(format!("{what} {at}"));
+    }
+
+    /// The next commit to the table in `dir` happens, is sent again by the store's client, and is
+    /// then refused; listings do not have it for as long as they are stale.
+    pub(crate) fn hide_twin_in(&self, dir: &str) {
+        self.state.lock().unwrap().twin_unseen = Some(format!("lake/{dir}/_delta_log/"));
+    }
+
+    /// Ends stale listings.
+    pub(crate) fn reveal(&self) {
+        let mut state = self.state.lock().unwrap();
+        assert!(state.hidden.is_some(), "nothing was hidden");
+        state.hidden = None;
+    }
+
+    /// True for the put of the commit that nobody is to see.
+    fn hides(&self, at: &Path) -> bool {
+        let mut state = self.state.lock().unwrap();
+        let at = at.as_ref();
+        let of = |log: &String| at.starts_with(log.as_str()) && at.ends_with(".json");
+        if !state.twin_unseen.as_ref().is_some_and(of) {
+            return false;
+        }
+        state.twin_unseen = None;
+        state.hidden = Some(at.to_owned());
+        true
+    }
+
+    /// A listing without what is hidden.
+    fn shown(
+        &self,
+        all: BoxStream<'static, Result<ObjectMeta>>,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        let hidden = self.state.lock().unwrap().hidden.clone();
+        let is_shown = move |meta: &Result<ObjectMeta>| {
+            let (Some(hidden), Ok(meta)) = (&hidden, meta) else {
+                return true;
+            };
+            let at = meta.location.as_ref();
+            let same_log = hidden.rsplit_once('/').zip(at.rsplit_once('/'));
+            let in_log = same_log.is_some_and(|(hidden, at)| hidden.0 == at.0);
+            !(in_log && at.ends_with(".json") && at >= hidden.as_str())
+        };
+        all.filter(move |meta| std::future::ready(is_shown(meta))).boxed()
     }
 
     /// True when the process can make no more requests.
@@ -199,7 +259,13 @@ impl ObjectStore for Watched {
         opts: PutOptions,
     ) -> Result<PutResult> {
         self.count(payload.content_length());
+        self.say("put", Some(at));
         self.effect();
+        if self.hides(at) {
+            self.inner.put_opts(at, payload, opts).await?;
+            let source = "there is one".into();
+            return Err(Error::AlreadyExists { path: at.to_string(), source });
+        }
         if self.comes_twice() {
             let first = self.inner.put_opts(at, payload.clone(), opts.clone()).await;
             drop(first);
@@ -219,6 +285,7 @@ impl ObjectStore for Watched {
 
     async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
         let head = options.head;
+        self.say(if head { "head" } else { "get" }, Some(at));
         let result = self.watch(self.inner.get_opts(at, options)).await?;
         if !head {
             self.count((result.range.end - result.range.start) as usize);
@@ -246,8 +313,9 @@ impl ObjectStore for Watched {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.say("list", prefix);
         match self.turn() {
-            Turn::Answer => self.inner.list(prefix),
+            Turn::Answer => self.shown(self.inner.list(prefix)),
             _ => futures_util::stream::once(async { Err(lost()) }).boxed(),
         }
     }
@@ -257,8 +325,9 @@ impl ObjectStore for Watched {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.say("list", prefix);
         match self.turn() {
-            Turn::Answer => self.inner.list_with_offset(prefix, offset),
+            Turn::Answer => self.shown(self.inner.list_with_offset(prefix, offset)),
             _ => futures_util::stream::once(async { Err(lost()) }).boxed(),
         }
     }

@@ -165,7 +165,7 @@ impl Reader {
         let first = instance.index_behind(self.cursor.0, self.cursor.1);
         let mut fetched = Vec::with_capacity(limit.min(instance.entries.len()));
         let mut rows = 0;
-        for entry in instance.entries.range(first..) {
+        for entry in instance.entries.range(first) {
             if entry.commit > self.to || rows >= limit {
                 break;
             }

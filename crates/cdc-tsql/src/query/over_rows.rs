@@ -1,0 +1,150 @@
+//! Expressions and conditions over given rows: OUTPUT, MERGE's clauses, CHECK, computed columns.
+
+use cdc_fake::SqlResult;
+use cdc_fake::Value;
+use sqlparser::ast;
+
+use super::{
+    Context, MAX_RECURSION,
+    binder::Binder,
+    evaluate::{Frame, Places, Run},
+    expression::{Condition, Expr},
+    level::{Exposed, Level, Tables, Visible},
+};
+use crate::{
+    relation::{RelationColumn, Row},
+    talk::ResultColumn,
+};
+
+/// Rows that an expression may name: `inserted` and `deleted` of OUTPUT, MERGE's two sides, the
+/// one table of a CHECK or a computed column.
+#[derive(Clone, Copy)]
+pub(crate) struct RowSource<'a> {
+    /// The name that qualifies the columns.
+    pub name: &'a str,
+    /// The columns.
+    pub columns: &'a [RelationColumn],
+}
+
+/// Expressions bound over given rows.
+pub(crate) struct RowExpressions {
+    columns: Vec<ResultColumn>,
+    values: Vec<Expr>,
+    places: Places,
+}
+
+impl RowExpressions {
+    /// A column for each.
+    pub(crate) fn columns(&self) -> &[ResultColumn] {
+        &self.columns
+    }
+
+    /// Their values; `rows` has a row for each source, none for one all of whose columns are NULL.
+    ///
+    /// # Errors
+    /// What computing refuses.
+    pub(crate) fn values(
+        &self,
+        rows: &[Option<Row>],
+        context: &Context<'_>,
+    ) -> SqlResult<Vec<Value>> {
+        let run = Run::new(context, &self.places, Some(MAX_RECURSION.into()))?;
+        let frame = Frame { rows: rows.to_vec(), outer: None };
+        self.values
+            .iter()
+            .map(|value| run.value(value, &frame).map(std::borrow::Cow::into_owned))
+            .collect()
+    }
+}
+
+/// Binds a select list (of OUTPUT: `inserted.*`, `$action` is the caller's) over given rows.
+///
+/// # Errors
+/// As [`super::prepare`].
+pub(crate) fn items_over_rows(
+    items: &[ast::SelectItem],
+    sources: &[RowSource<'_>],
+    context: &Context<'_>,
+) -> SqlResult<RowExpressions> {
+    let binder = Binder::new(*context, Vec::new());
+    let level = level_of(sources);
+    let items = binder.items(items, &level)?;
+    let (values, columns) = items.into_iter().map(|item| (item.expr, item.column)).unzip();
+    Ok(RowExpressions { columns, values, places: binder.places() })
+}
+
+/// Binds expressions over given rows.
+///
+/// # Errors
+/// As [`super::prepare`].
+pub(crate) fn values_over_rows(
+    expressions: &[&ast::Expr],
+    sources: &[RowSource<'_>],
+    context: &Context<'_>,
+) -> SqlResult<RowExpressions> {
+    let binder = Binder::new(*context, Vec::new());
+    let level = level_of(sources);
+    let values = expressions
+        .iter()
+        .map(|value| binder.value(value, &level))
+        .collect::<SqlResult<Vec<_>>>()?;
+    let columns = values
+        .iter()
+        .map(|value| ResultColumn {
+            name: String::new(),
+            kind: value.kind.clone(),
+            identity: false,
+            computed: true,
+        })
+        .collect();
+    Ok(RowExpressions { columns, values, places: binder.places() })
+}
+
+/// A condition bound over given rows.
+pub(crate) struct RowCondition {
+    condition: Condition,
+    places: Places,
+}
+
+impl RowCondition {
+    /// Whether it holds; none when that is unknown. `rows` as in [`RowExpressions::values`].
+    ///
+    /// # Errors
+    /// What computing refuses.
+    pub(crate) fn holds(
+        &self,
+        rows: &[Option<Row>],
+        context: &Context<'_>,
+    ) -> SqlResult<Option<bool>> {
+        let run = Run::new(context, &self.places, Some(MAX_RECURSION.into()))?;
+        run.truth(&self.condition, &Frame { rows: rows.to_vec(), outer: None })
+    }
+}
+
+/// Binds a condition (of MERGE's WHEN, a CHECK) over given rows.
+///
+/// # Errors
+/// As [`super::prepare`].
+pub(crate) fn condition_over_rows(
+    condition: &ast::Expr,
+    sources: &[RowSource<'_>],
+    context: &Context<'_>,
+) -> SqlResult<RowCondition> {
+    let binder = Binder::new(*context, Vec::new());
+    let condition = binder.condition(condition, &level_of(sources))?;
+    Ok(RowCondition { condition, places: binder.places() })
+}
+
+fn level_of<'a>(sources: &[RowSource<'_>]) -> Level<'a> {
+    let mut level = Level::new(None, Tables::default());
+    for (slot, source) in sources.iter().enumerate() {
+        level.sources.push(Visible {
+            exposed: Exposed::Alias(source.name.to_owned()),
+            object: None,
+            slot,
+            columns: source.columns.to_vec(),
+        });
+    }
+    level.slots = sources.len();
+    level
+}

@@ -1,0 +1,284 @@
+//! MERGE.
+
+use std::collections::HashSet;
+
+use cdc_fake::{InsertRequest, Permission, RowId, SqlError, UpdateRequest, Value};
+use sqlparser::ast;
+
+use super::{
+    failure::Run,
+    frame::Frame,
+    output::Changes,
+    runner::Runner,
+    target::{Place, factor, is_generated, location, visible},
+    update::writable,
+};
+use crate::{
+    kind::Kind,
+    query::{self, Context, Matched, RowCondition, RowExpressions, RowSource},
+    relation::Row,
+    syntax::{Merge, MergeAction, MergeClause, MergeWhen, unsupported},
+    talk::StatementKind,
+};
+
+/// A clause with what it computes over a pair of rows.
+struct Bound<'m> {
+    clause: &'m MergeClause,
+    condition: Option<RowCondition>,
+    values: RowExpressions,
+}
+
+/// What a pair of rows leads to.
+struct Deed {
+    clause: usize,
+    row: Option<(RowId, Row)>,
+    values: Vec<Value>,
+}
+
+type Told = Vec<(&'static str, Option<Row>, Option<Row>)>;
+
+impl Runner<'_> {
+    pub(super) fn merge(&mut self, merge: &Merge, frame: &Frame) -> Run<()> {
+        if merge.with.is_some() {
+            return Err(unsupported("MERGE with a common table expression").into());
+        }
+        if merge.top.is_some() {
+            return Err(unsupported("MERGE TOP").into());
+        }
+        let rows = self.writing(frame, |runner, frame| runner.merge_found(merge, frame))?;
+        self.counted(rows, StatementKind::Merge, frame)
+    }
+
+    fn merge_found(&mut self, merge: &Merge, frame: &Frame) -> Run<u64> {
+        let target = factor(&merge.target);
+        let (matched, deeds, kinds) = self.scoped(frame, |_, context| {
+            let matched = query::matched_rows(&target, &merge.source, &merge.on, context)?;
+            let bound = bound(merge, &matched, context)?;
+            let deeds = deeds(&bound, &matched, context)?;
+            let kinds = bound
+                .iter()
+                .map(|bound| bound.values.columns().iter().map(|c| c.kind.clone()).collect())
+                .collect::<Vec<Vec<Kind>>>();
+            Ok((matched, deeds, kinds))
+        })?;
+        let place = self.place(&matched.table, frame)?;
+        self.require_merge(merge, &place)?;
+        let told = self.carry_out(merge, &place, &deeds, &kinds, frame)?;
+        let count = told.len();
+        if let Some(output) = &merge.output {
+            let changes = Changes { columns: &place.columns, rows: told, merges: true };
+            self.output(output, &changes, frame)?;
+        }
+        Ok(u64::try_from(count).unwrap_or(u64::MAX))
+    }
+
+    fn require_merge(&self, merge: &Merge, place: &Place) -> Run<()> {
+        for clause in &merge.clauses {
+            let permission = match clause.action {
+                MergeAction::Update(_) => Permission::Update,
+                MergeAction::Delete => Permission::Delete,
+                MergeAction::Insert { .. } | MergeAction::InsertDefaults => Permission::Insert,
+            };
+            self.require(place, permission)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes first, then updates, then inserts: so a key may go from one row to another.
+    fn carry_out(
+        &mut self,
+        merge: &Merge,
+        place: &Place,
+        deeds: &[Deed],
+        kinds: &[Vec<Kind>],
+        frame: &Frame,
+    ) -> Run<Told> {
+        let mut told = Vec::with_capacity(deeds.len());
+        let of = |at: usize| deeds.iter().filter(move |deed| deed.clause == at);
+        let clauses = || merge.clauses.iter().enumerate();
+        for (at, clause) in clauses() {
+            if matches!(clause.action, MergeAction::Delete) {
+                let ids: Vec<RowId> =
+                    of(at).filter_map(|deed| deed.row.as_ref().map(|(id, _)| id.clone())).collect();
+                let removed = self.delete_rows(place, &ids)?;
+                told.extend(removed.into_iter().map(|row| ("DELETE", Some(row), None)));
+            }
+        }
+        for (at, clause) in clauses() {
+            if let MergeAction::Update(assignments) = &clause.action {
+                let mut request = UpdateRequest::default();
+                let mut targets = Vec::with_capacity(assignments.len());
+                for assignment in assignments {
+                    let Some(name) = assignment.column.as_ref() else {
+                        return Err(unsupported("a variable set by MERGE").into());
+                    };
+                    let (index, _) = writable(place, name)?;
+                    request.columns.push(place.name_of(index));
+                    targets.push((index, assignment.value.is_some()));
+                }
+                for deed in of(at) {
+                    let Some((id, _)) = &deed.row else { continue };
+                    let values = self.fit(deed, &targets, place, kinds.get(at), frame)?;
+                    request.rows.push((id.clone(), values));
+                }
+                let pairs = self.update_rows(place, &request)?;
+                told.extend(pairs.into_iter().map(|(b, a)| ("UPDATE", Some(b), Some(a))));
+            }
+        }
+        for (at, clause) in clauses() {
+            let request = match &clause.action {
+                MergeAction::Insert { columns, values } => {
+                    let targets = self.insert_targets(columns, values, place)?;
+                    let mut request = InsertRequest {
+                        columns: Some(targets.iter().map(|(at, _)| place.name_of(*at)).collect()),
+                        rows: Vec::new(),
+                        identity_insert: self.inserts_identity(place),
+                    };
+                    for deed in of(at) {
+                        request.rows.push(self.fit(deed, &targets, place, kinds.get(at), frame)?);
+                    }
+                    request
+                }
+                MergeAction::InsertDefaults => InsertRequest {
+                    columns: Some(Vec::new()),
+                    rows: of(at).map(|_| Vec::new()).collect(),
+                    identity_insert: false,
+                },
+                _ => continue,
+            };
+            let inserted = self.insert_rows(place, &request)?;
+            told.extend(inserted.rows.into_iter().map(|row| ("INSERT", None, Some(row))));
+        }
+        Ok(told)
+    }
+
+    fn insert_targets(
+        &self,
+        columns: &[String],
+        values: &[Option<ast::Expr>],
+        place: &Place,
+    ) -> Run<Vec<(usize, bool)>> {
+        let identity = self.inserts_identity(place);
+        let mut targets = Vec::with_capacity(values.len());
+        if columns.is_empty() {
+            for (at, column) in place.columns.iter().enumerate() {
+                if !is_generated(column) && (identity || !column.identity) {
+                    targets.push(at);
+                }
+            }
+        }
+        for name in columns {
+            targets.push(place.column(name)?.0);
+        }
+        if targets.len() != values.len() {
+            return Err(SqlError::new(
+                213,
+                "Column name or number of supplied values does not match table definition.",
+            )
+            .into());
+        }
+        Ok(targets.into_iter().zip(values.iter().map(Option::is_some)).collect())
+    }
+
+    /// The values of a deed as their columns take them; none for a default.
+    fn fit(
+        &mut self,
+        deed: &Deed,
+        targets: &[(usize, bool)],
+        place: &Place,
+        kinds: Option<&Vec<Kind>>,
+        frame: &Frame,
+    ) -> Run<Vec<Option<Value>>> {
+        let mut given = deed.values.iter().zip(kinds.into_iter().flatten());
+        let mut fitted = Vec::with_capacity(targets.len());
+        for (at, computed) in targets {
+            let value = if *computed { given.next() } else { None };
+            fitted.push(match (value, place.columns.get(*at)) {
+                (Some((value, kind)), Some(column)) => {
+                    Some(self.as_column(value, kind, column, frame)?)
+                }
+                _ => None,
+            });
+        }
+        Ok(fitted)
+    }
+}
+
+fn bound<'m>(
+    merge: &'m Merge,
+    matched: &Matched,
+    context: &Context<'_>,
+) -> Result<Vec<Bound<'m>>, SqlError> {
+    let sources = [
+        RowSource { name: &matched.target_name, columns: &matched.target_columns },
+        RowSource { name: &matched.source_name, columns: &matched.source_columns },
+    ];
+    let mut all = Vec::with_capacity(merge.clauses.len());
+    for clause in &merge.clauses {
+        let condition = match &clause.condition {
+            Some(condition) => Some(query::condition_over_rows(condition, &sources, context)?),
+            None => None,
+        };
+        let expressions: Vec<&ast::Expr> = match &clause.action {
+            MergeAction::Update(assignments) => {
+                assignments.iter().filter_map(|one| one.value.as_ref()).collect()
+            }
+            MergeAction::Insert { values, .. } => values.iter().flatten().collect(),
+            MergeAction::Delete | MergeAction::InsertDefaults => Vec::new(),
+        };
+        let values = query::values_over_rows(&expressions, &sources, context)?;
+        all.push(Bound { clause, condition, values });
+    }
+    Ok(all)
+}
+
+/// What each pair of rows leads to: the first clause that fits it.
+fn deeds(
+    bound: &[Bound<'_>],
+    matched: &Matched,
+    context: &Context<'_>,
+) -> Result<Vec<Deed>, SqlError> {
+    let mut deeds = Vec::new();
+    let mut touched = HashSet::new();
+    for (target, source) in &matched.rows {
+        let when = match (target, source) {
+            (Some(_), Some(_)) => MergeWhen::Matched,
+            (Some(_), None) => MergeWhen::NotMatchedBySource,
+            (None, _) => MergeWhen::NotMatchedByTarget,
+        };
+        let rows = [target.clone(), source.clone()];
+        for (at, bound) in bound.iter().enumerate() {
+            if bound.clause.when != when {
+                continue;
+            }
+            if let Some(condition) = &bound.condition
+                && condition.holds(&rows, context)? != Some(true)
+            {
+                continue;
+            }
+            let values = bound.values.values(&rows, context)?;
+            let row = match target {
+                Some(row) => {
+                    let id = location(&matched.target_columns, row)?;
+                    if !touched.insert(id.clone()) {
+                        return Err(twice());
+                    }
+                    Some((id, visible(&matched.target_columns, row)))
+                }
+                None => None,
+            };
+            deeds.push(Deed { clause: at, row, values });
+            break;
+        }
+    }
+    Ok(deeds)
+}
+
+fn twice() -> SqlError {
+    SqlError::new(
+        8672,
+        "The MERGE statement attempted to UPDATE or DELETE the same row more than once. This \
+         happens when a target row matches more than one source row. A MERGE statement cannot \
+         UPDATE/DELETE the same row of the target table multiple times.",
+    )
+}

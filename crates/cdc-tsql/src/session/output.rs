@@ -1,0 +1,98 @@
+//! OUTPUT: the rows that a change inserted and removed, to the client or into a table.
+
+use std::sync::Arc;
+
+use cdc_core::{Length, SqlType};
+use cdc_fake::{InsertRequest, SqlError, Value};
+
+use super::{
+    failure::Run,
+    frame::Frame,
+    runner::{Runner, go_on},
+    target::is_generated,
+};
+use crate::{
+    kind::Kind,
+    query::{self, RowSource},
+    relation::{RelationColumn, Row},
+    syntax::Output,
+};
+
+/// What a statement changed: of each row what was done, the row before, and the row after.
+pub(super) struct Changes<'a> {
+    pub(super) columns: &'a [RelationColumn],
+    pub(super) rows: Vec<(&'static str, Option<Row>, Option<Row>)>,
+    /// True for a MERGE, which may say `$action`.
+    pub(super) merges: bool,
+}
+
+impl Runner<'_> {
+    pub(super) fn output(
+        &mut self,
+        output: &Output,
+        changes: &Changes<'_>,
+        frame: &Frame,
+    ) -> Run<()> {
+        let action = [RelationColumn::new(
+            "$action",
+            Kind::new(SqlType::NVarChar(Length::Limited(10)), true),
+        )];
+        let mut sources = vec![
+            RowSource { name: "inserted", columns: changes.columns },
+            RowSource { name: "deleted", columns: changes.columns },
+        ];
+        if changes.merges {
+            sources.push(RowSource { name: "$merge", columns: &action });
+        }
+        let (columns, rows) = self.scoped(frame, |_, context| {
+            let items = query::items_over_rows(&output.items, &sources, context)?;
+            let mut rows = Vec::with_capacity(changes.rows.len());
+            for (action, before, after) in &changes.rows {
+                let mut given = vec![after.clone(), before.clone()];
+                if changes.merges {
+                    let action: Row = Arc::from([Value::text(action)]);
+                    given.push(Some(action));
+                }
+                rows.push(items.values(&given, context)?);
+            }
+            Ok((items.columns().to_vec(), rows))
+        })?;
+        let Some((into, names)) = &output.into else {
+            go_on(self.replies.columns(&columns))?;
+            for row in &rows {
+                go_on(self.replies.row(row))?;
+            }
+            return Ok(());
+        };
+        let place = self.place(into, frame)?;
+        let mut targets = Vec::new();
+        if names.is_empty() {
+            let writable = place.columns.iter().filter(|column| !is_generated(column));
+            targets.extend(writable.filter(|column| !column.identity).cloned());
+        }
+        for name in names {
+            targets.push(place.column(name)?.1.clone());
+        }
+        if targets.len() != columns.len() {
+            return Err(SqlError::new(
+                213,
+                "Column name or number of supplied values does not match table definition.",
+            )
+            .into());
+        }
+        let mut request = InsertRequest {
+            columns: Some(targets.iter().map(|column| column.name.clone()).collect()),
+            rows: Vec::with_capacity(rows.len()),
+            identity_insert: false,
+        };
+        for row in rows {
+            let mut fitted = Vec::with_capacity(row.len());
+            for ((value, column), target) in row.iter().zip(&columns).zip(&targets) {
+                fitted.push(Some(self.as_column(value, &column.kind, target, frame)?));
+            }
+            request.rows.push(fitted);
+        }
+        self.insert_rows(&place, &request)?;
+        Ok(())
+    }
+}

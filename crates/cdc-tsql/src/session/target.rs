@@ -1,0 +1,314 @@
+//! The tables that statements change: where a name leads, what its columns are, and what may be
+//! done with it.
+
+use std::sync::Arc;
+
+use cdc_core::{SqlType, TableName};
+use cdc_fake::{
+    FakeDatabase, InsertRequest, Inserted, Permission, RowId, Securable, SqlError, SqlResult,
+    Transaction, UpdateRequest, Value,
+};
+use sqlparser::ast;
+
+use super::{
+    failure::Run,
+    frame::Frame,
+    runner::Runner,
+    scope::{Scope, shown},
+};
+use crate::{
+    kind::Kind,
+    relation::{Catalogue, ObjectName, ROW_LOCATION, RelationColumn, Row},
+    scalar,
+    syntax::Target,
+};
+
+/// A table that a statement changes.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) database: FakeDatabase,
+    pub(super) table: TableName,
+    pub(super) home: Home,
+    /// Without hidden columns, in the table's order.
+    pub(super) columns: Vec<RelationColumn>,
+}
+
+/// Whose the table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    Database,
+    Temporary,
+    Variable,
+}
+
+impl Place {
+    /// The place of a column.
+    ///
+    /// # Errors
+    /// 207 when there is none of that name.
+    pub(super) fn column(&self, name: &str) -> SqlResult<(usize, &RelationColumn)> {
+        let found = self
+            .columns
+            .iter()
+            .enumerate()
+            .find(|(_, column)| column.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| SqlError::new(207, format!("Invalid column name '{name}'.")))
+    }
+
+    pub(super) fn securable(&self) -> Securable {
+        Securable::Object(self.table.clone())
+    }
+}
+
+/// True for a column that the server fills.
+pub(super) fn is_generated(column: &RelationColumn) -> bool {
+    column.computed || column.kind.sql_type == SqlType::RowVersion
+}
+
+impl Runner<'_> {
+    /// Where the name of a table leads.
+    ///
+    /// # Errors
+    /// 208 for a name that leads nowhere, 1087 for a table variable that was not declared.
+    pub(super) fn place(&mut self, name: &ObjectName, frame: &Frame) -> SqlResult<Place> {
+        let (database, table, home) = self.resolve(name, frame)?;
+        self.touch();
+        let scope = Scope::new(self.core, frame);
+        // The columns are looked up whatever the login may read; what it may do is asked apart.
+        let relation = match home {
+            Home::Database => scope.as_owner(&database, &table)?,
+            Home::Temporary | Home::Variable => scope.relation(name)?,
+        };
+        let columns = relation.columns().iter().filter(|column| !column.hidden).cloned().collect();
+        if !relation.columns().iter().any(|column| column.name == ROW_LOCATION) {
+            return Err(SqlError::new(
+                259,
+                format!("Ad hoc updates to '{}' are not allowed.", shown(name)),
+            ));
+        }
+        Ok(Place { database, table, home, columns })
+    }
+
+    /// The database and the name in it that a table's name means.
+    pub(super) fn resolve(
+        &self,
+        name: &ObjectName,
+        frame: &Frame,
+    ) -> SqlResult<(FakeDatabase, TableName, Home)> {
+        if name.name.starts_with('@') {
+            let tables = frame.tables.borrow();
+            let found = tables.get(&name.name.to_lowercase()).ok_or_else(|| {
+                SqlError::new(1087, format!("Must declare the table variable \"{}\".", name.name))
+            })?;
+            let database = self.core.temporary.variables.clone();
+            return Ok((database, found.table.clone(), Home::Variable));
+        }
+        if name.name.starts_with('#') {
+            let table = TableName::new("dbo", name.name.to_lowercase());
+            return Ok((self.core.temporary.tables.clone(), table, Home::Temporary));
+        }
+        let database = match &name.database {
+            Some(database) => self.core.open_database(database)?,
+            None => self.core.database.clone(),
+        };
+        let schema = match &name.schema {
+            Some(schema) => schema.clone(),
+            None => database.default_schema(&self.core.account.rights),
+        };
+        let named = |schema: &str| TableName::new(schema, &*name.name);
+        let mut found = database.table_info(&named(&schema));
+        if found.is_none() && name.schema.is_none() {
+            found = database.table_info(&named("dbo"));
+        }
+        let table = found.map_or_else(|| named(&schema), |info| info.name);
+        Ok((database, table, Home::Database))
+    }
+
+    /// Refuses what the login has no right to.
+    ///
+    /// # Errors
+    /// 229, which names the right and the object.
+    pub(super) fn require(&self, place: &Place, permission: Permission) -> SqlResult<()> {
+        if place.home != Home::Database {
+            return Ok(());
+        }
+        let rights = &self.core.account.rights;
+        if place.database.permits(rights, permission, &place.securable()) {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            229,
+            format!(
+                "The {} permission was denied on the object '{}', database '{}', schema '{}'.",
+                permission.name(),
+                place.table.name,
+                place.database.name(),
+                place.table.schema
+            ),
+        ))
+    }
+
+    /// The transaction's part that a table is changed in.
+    fn part(&mut self, place: &Place) -> &mut Transaction {
+        let database = place.database.clone();
+        self.core.transactions.part(&database, &self.core.options, &self.core.cancel)
+    }
+
+    /// Changes a table: in the transaction, or, of a table variable, beside it.
+    fn change<T>(
+        &mut self,
+        place: &Place,
+        work: impl FnOnce(&mut Transaction) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        if place.home == Home::Variable {
+            let mut alone = place.database.begin();
+            let done = work(&mut alone)?;
+            alone.commit()?;
+            return Ok(done);
+        }
+        work(self.part(place))
+    }
+
+    pub(super) fn insert_rows(
+        &mut self,
+        place: &Place,
+        request: &InsertRequest,
+    ) -> SqlResult<Inserted> {
+        let inserted = self.change(place, |part| part.insert_rows(&place.table, request))?;
+        if inserted.identity.is_some() && place.home != Home::Variable {
+            self.core.last.identity = inserted.identity;
+        }
+        Ok(inserted)
+    }
+
+    pub(super) fn update_rows(
+        &mut self,
+        place: &Place,
+        request: &UpdateRequest,
+    ) -> SqlResult<Vec<(Row, Row)>> {
+        self.change(place, |part| part.update_rows(&place.table, request))
+    }
+
+    pub(super) fn delete_rows(&mut self, place: &Place, rows: &[RowId]) -> SqlResult<Vec<Row>> {
+        self.change(place, |part| part.delete_rows(&place.table, rows))
+    }
+
+    pub(super) fn truncate(&mut self, name: &ObjectName, frame: &Frame) -> Run<()> {
+        self.writing(frame, |runner, frame| {
+            let place = runner.place(name, frame)?;
+            runner.require(&place, Permission::Alter)?;
+            runner.change(&place, |part| part.truncate(&place.table))?;
+            Ok(())
+        })
+    }
+
+    /// Changes the shape of a table in the transaction.
+    pub(super) fn change_schema(
+        &mut self,
+        database: &FakeDatabase,
+        change: &cdc_fake::SchemaChange,
+        statement: Option<&str>,
+    ) -> SqlResult<()> {
+        let database = database.clone();
+        let part = self.core.transactions.part(&database, &self.core.options, &self.core.cancel);
+        part.change_schema(change, statement)
+    }
+
+    /// A value as a column takes it.
+    ///
+    /// # Errors
+    /// What the conversion refuses.
+    pub(super) fn as_column(
+        &mut self,
+        value: &Value,
+        from: &Kind,
+        to: &RelationColumn,
+        frame: &Frame,
+    ) -> SqlResult<Value> {
+        if *from == to.kind || value.is_null() {
+            return Ok(value.clone());
+        }
+        self.scoped(frame, |scope, _| {
+            scalar::convert(value, from, &to.kind, None, false, &scope.facts())
+        })
+    }
+}
+
+/// A statement's target as an item of FROM.
+pub(super) fn factor(target: &Target) -> ast::TableFactor {
+    let name = &target.name;
+    let parts = [name.database.as_deref(), name.schema.as_deref(), Some(&*name.name)];
+    let first = parts.iter().position(Option::is_some).unwrap_or(2);
+    let idents = parts.iter().skip(first).map(|part| ident(part.unwrap_or_default())).collect();
+    ast::TableFactor::Table {
+        name: ast::ObjectName(idents),
+        alias: target.alias.as_deref().map(|alias| ast::TableAlias {
+            explicit: true,
+            name: plain_ident(alias),
+            columns: Vec::new(),
+            at: None,
+        }),
+        args: None,
+        with_hints: target.hints.clone(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_directives: Vec::new(),
+        inheritance: None,
+    }
+}
+
+fn ident(text: &str) -> ast::ObjectNamePart {
+    ast::ObjectNamePart::Identifier(plain_ident(text))
+}
+
+fn plain_ident(text: &str) -> ast::Ident {
+    let quote_style = if text.starts_with('@') { None } else { Some('[') };
+    ast::Ident { value: text.into(), quote_style, span: sqlparser::tokenizer::Span::empty() }
+}
+
+/// The number of rows that TOP lets through; none without one.
+impl Runner<'_> {
+    pub(super) fn top(&mut self, top: Option<&ast::Top>, frame: &Frame) -> Run<Option<usize>> {
+        let Some(top) = top else {
+            return Ok(None);
+        };
+        if top.percent || top.with_ties {
+            return Err(crate::syntax::unsupported("TOP PERCENT of a change of rows").into());
+        }
+        match &top.quantity {
+            None => Ok(None),
+            Some(ast::TopQuantity::Constant(rows)) => {
+                Ok(Some(usize::try_from(*rows).unwrap_or(usize::MAX)))
+            }
+            Some(ast::TopQuantity::Expr(rows)) => {
+                let rows = self.whole_number(rows, frame)?;
+                usize::try_from(rows).map(Some).map_err(|_| {
+                    SqlError::new(127, "A TOP N or FETCH rowcount value may not be negative.")
+                        .into()
+                })
+            }
+        }
+    }
+}
+
+/// The location of a row, from its hidden column.
+///
+/// # Errors
+/// 259 for a row of something that has none.
+pub(super) fn location(columns: &[RelationColumn], row: &Row) -> SqlResult<RowId> {
+    let at = columns.iter().position(|column| column.name == ROW_LOCATION);
+    let found = at.and_then(|at| row.get(at)).and_then(RowId::from_value);
+    found.ok_or_else(|| SqlError::new(259, "Ad hoc updates to system catalogs are not allowed."))
+}
+
+/// A row without hidden columns.
+pub(super) fn visible(columns: &[RelationColumn], row: &Row) -> Row {
+    if columns.iter().all(|column| !column.hidden) {
+        return Arc::clone(row);
+    }
+    let kept = columns.iter().zip(row.iter()).filter(|(column, _)| !column.hidden);
+    kept.map(|(_, value)| value.clone()).collect()
+}

@@ -1,0 +1,220 @@
+//! UPDATE and DELETE.
+
+use cdc_fake::{Permission, SqlError, UpdateRequest, Value};
+use sqlparser::ast;
+
+use super::{
+    failure::Run,
+    frame::Frame,
+    output::Changes,
+    query_run::names_variable,
+    runner::Runner,
+    target::{Place, factor, is_generated, location},
+};
+use crate::{
+    kind::Kind,
+    query::{self, Changing},
+    syntax::{Assignment, Delete, Update, unsupported},
+    talk::StatementKind,
+};
+
+/// What becomes of a value that an UPDATE computes.
+#[derive(Clone, Copy)]
+struct Destination<'a> {
+    variable: Option<&'a str>,
+    /// The column's place in the table.
+    column: Option<usize>,
+}
+
+impl Runner<'_> {
+    pub(super) fn update(&mut self, update: &Update, frame: &Frame) -> Run<()> {
+        if update.with.is_some() {
+            return Err(unsupported("UPDATE with a common table expression").into());
+        }
+        let rows = self.writing(frame, |runner, frame| runner.update_found(update, frame))?;
+        self.counted(rows, StatementKind::Update, frame)
+    }
+
+    fn update_found(&mut self, update: &Update, frame: &Frame) -> Run<u64> {
+        let target = factor(&update.target);
+        let values: Vec<&ast::Expr> =
+            update.assignments.iter().filter_map(|one| one.value.as_ref()).collect();
+        let changing = Changing {
+            target: &target,
+            from: &update.from,
+            selection: update.selection.as_ref(),
+            values,
+            top: update.top.as_ref(),
+        };
+        let changed = self.scoped(frame, |_, context| query::changed_rows(&changing, context))?;
+        let place = self.place(&changed.table, frame)?;
+        self.require(&place, Permission::Update)?;
+        let destinations = destinations(&update.assignments, &place)?;
+        let columns: Vec<usize> = destinations.iter().filter_map(|one| one.column).collect();
+        let mut request = UpdateRequest {
+            columns: columns.iter().map(|at| place.name_of(*at)).collect(),
+            rows: Vec::with_capacity(changed.rows.len()),
+            as_pairs: false,
+        };
+        let mut last = Vec::new();
+        for (row, values) in &changed.rows {
+            let id = location(&changed.columns, row)?;
+            let (set, variables) =
+                self.set_values(update, &destinations, &place, (values, &changed.kinds), frame)?;
+            last = variables;
+            request.rows.push((id, set));
+        }
+        let count = request.rows.len();
+        refuse_running_values(update, count)?;
+        let mut pairs = Vec::new();
+        if !request.columns.is_empty() {
+            pairs = self.update_rows(&place, &request)?;
+        }
+        for (name, value, kind) in last {
+            self.scoped(frame, |scope, _| frame.set(&name, &value, &kind, &scope.facts()))?;
+        }
+        if let Some(output) = &update.output {
+            let rows = pairs
+                .into_iter()
+                .map(|(before, after)| ("UPDATE", Some(before), Some(after)))
+                .collect();
+            let changes = Changes { columns: &place.columns, rows, merges: false };
+            self.output(output, &changes, frame)?;
+        }
+        Ok(u64::try_from(count).unwrap_or(u64::MAX))
+    }
+
+    /// A row's new values, and what its variables become.
+    #[allow(clippy::type_complexity, reason = "a pair of lists")]
+    fn set_values(
+        &mut self,
+        update: &Update,
+        destinations: &[Destination<'_>],
+        place: &Place,
+        (values, kinds): (&[Value], &[Kind]),
+        frame: &Frame,
+    ) -> Run<(Vec<Option<Value>>, Vec<(String, Value, Kind)>)> {
+        let mut given = values.iter().zip(kinds);
+        let (mut set, mut variables) = (Vec::new(), Vec::new());
+        for (assignment, destination) in update.assignments.iter().zip(destinations) {
+            let computed = match &assignment.value {
+                Some(_) => given.next(),
+                None => None,
+            };
+            let column = destination.column.and_then(|at| place.columns.get(at));
+            let stored = match (computed, column) {
+                (Some((value, kind)), Some(column)) => {
+                    Some((self.as_column(value, kind, column, frame)?, column.kind.clone()))
+                }
+                (Some((value, kind)), None) => Some((value.clone(), kind.clone())),
+                (None, _) => None,
+            };
+            if let (Some(name), Some((value, kind))) = (destination.variable, &stored) {
+                variables.push((name.to_owned(), value.clone(), kind.clone()));
+            }
+            if column.is_some() {
+                set.push(stored.map(|(value, _)| value));
+            }
+        }
+        Ok((set, variables))
+    }
+
+    pub(super) fn delete(&mut self, delete: &Delete, frame: &Frame) -> Run<()> {
+        if delete.with.is_some() {
+            return Err(unsupported("DELETE with a common table expression").into());
+        }
+        let rows = self.writing(frame, |runner, frame| runner.delete_found(delete, frame))?;
+        self.counted(rows, StatementKind::Delete, frame)
+    }
+
+    fn delete_found(&mut self, delete: &Delete, frame: &Frame) -> Run<u64> {
+        let target = factor(&delete.target);
+        let changing = Changing {
+            target: &target,
+            from: &delete.from,
+            selection: delete.selection.as_ref(),
+            values: Vec::new(),
+            top: delete.top.as_ref(),
+        };
+        let changed = self.scoped(frame, |_, context| query::changed_rows(&changing, context))?;
+        let place = self.place(&changed.table, frame)?;
+        self.require(&place, Permission::Delete)?;
+        let ids = changed
+            .rows
+            .iter()
+            .map(|(row, _)| location(&changed.columns, row))
+            .collect::<Result<Vec<_>, _>>()?;
+        let removed = self.delete_rows(&place, &ids)?;
+        if let Some(output) = &delete.output {
+            let rows = removed.into_iter().map(|row| ("DELETE", Some(row), None)).collect();
+            let changes = Changes { columns: &place.columns, rows, merges: false };
+            self.output(output, &changes, frame)?;
+        }
+        Ok(u64::try_from(ids.len()).unwrap_or(u64::MAX))
+    }
+}
+
+fn destinations<'a>(assignments: &'a [Assignment], place: &Place) -> Run<Vec<Destination<'a>>> {
+    let mut found: Vec<Destination<'a>> = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
+        let mut at = None;
+        if let Some(name) = &assignment.column {
+            let (index, _) = writable(place, name)?;
+            if found.iter().any(|other| other.column == Some(index)) {
+                return Err(SqlError::new(
+                    264,
+                    format!(
+                        "The column name '{name}' is specified more than once in the SET clause."
+                    ),
+                )
+                .into());
+            }
+            at = Some(index);
+        }
+        found.push(Destination { variable: assignment.variable.as_deref(), column: at });
+    }
+    Ok(found)
+}
+
+/// A column that UPDATE may set.
+pub(super) fn writable<'p>(
+    place: &'p Place,
+    name: &str,
+) -> Result<(usize, &'p crate::relation::RelationColumn), SqlError> {
+    let (index, column) = place.column(name)?;
+    if column.identity {
+        return Err(SqlError::new(8102, format!("Cannot update identity column '{name}'.")));
+    }
+    if column.computed {
+        return Err(SqlError::new(
+            271,
+            format!(
+                "The column \"{name}\" cannot be modified because it is either a computed column \
+                 or is the result of a UNION operator."
+            ),
+        ));
+    }
+    if is_generated(column) {
+        return Err(SqlError::new(272, "Cannot update a timestamp column."));
+    }
+    Ok((index, column))
+}
+
+/// Refuses a variable that reads itself over several rows: its value would follow the order in
+/// which rows are changed.
+fn refuse_running_values(update: &Update, rows: usize) -> Run<()> {
+    let variables: Vec<&str> =
+        update.assignments.iter().filter_map(|one| one.variable.as_deref()).collect();
+    let reads = |text: &str| {
+        variables.iter().any(|name| names_variable(&text.to_lowercase(), &name.to_lowercase()))
+    };
+    let running = update
+        .assignments
+        .iter()
+        .filter_map(|one| one.value.as_ref())
+        .any(|value| reads(&value.to_string()));
+    if rows > 1 && !variables.is_empty() && running {
+        return Err(unsupported("UPDATE with a variable that runs over its rows").into());
+    }
+    Ok(())
+}
