@@ -1,9 +1,9 @@
 //! SELECT and the expressions of every statement: names and types are bound first, rows are read
 //! afterwards.
 //!
-//! [`prepare`] turns the parsed text into a plan whose columns are places in rows;
-//! [`Prepared::run`] pushes rows through it one by one. Nothing is sorted that comes sorted, nothing
-//! is held that need not be.
+//! [`prepare`] turns the parsed text into a plan whose columns are places in rows, and
+//! [`Prepared::run`] pushes rows through it one by one. Nothing is sorted that comes sorted, and
+//! nothing is held that need not be.
 //!
 //! From the bottom up: `expression` and `plan` are what a statement is bound to, `level` is what
 //! names mean, `binder` binds, `placement` and `grouping` look over what was bound; `evaluate`
@@ -51,7 +51,7 @@ mod type_name;
 mod windows;
 
 pub(crate) use self::{
-    change::{Changed, Changing, Matched, changed_rows, matched_rows},
+    change::{Changing, Matched, changed_rows, matched_rows},
     naming::object_name,
     over_rows::{
         RowCondition, RowExpressions, RowSource, condition_over_rows, items_over_rows,

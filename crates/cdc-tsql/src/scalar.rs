@@ -7,7 +7,7 @@
 //! A bare `NULL` has the kind `int` and is to be left out of [`common_kind`]'s list when another
 //! operand has a type.
 
-#![allow(dead_code, unused_imports, reason = "offered to statements that come to ask for it")]
+#![allow(dead_code, unused_imports, reason = "sessions ask for it; goes when they are here")]
 
 mod aggregate;
 mod arithmetic;
@@ -31,8 +31,7 @@ mod tests_support;
 mod type_facts;
 mod zone;
 
-use cdc_core::SqlType;
-use cdc_fake::{SqlError, SqlResult, Value};
+use cdc_fake::{SqlResult, Value};
 
 use crate::{
     kind::{Collation, Kind, Typed},

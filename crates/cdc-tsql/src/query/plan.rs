@@ -165,13 +165,6 @@ pub(super) struct Limit {
     pub fetch: Option<Expr>,
 }
 
-impl Limit {
-    /// True when all rows are given.
-    pub(super) const fn is_none(&self) -> bool {
-        self.top.is_none() && self.offset.is_none() && self.fetch.is_none()
-    }
-}
-
 /// Where a SELECT's rows come from.
 #[derive(Clone)]
 pub(super) enum Source {
@@ -317,6 +310,7 @@ pub(super) struct WindowPlan {
 
 /// What a window function computes.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a statement has a handful")]
 pub(super) enum WindowFunction {
     /// ROW_NUMBER.
     RowNumber,

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use cdc_core::Length;
+use cdc_core::{Length, SqlType};
 use proptest::prelude::*;
 
 use super::{tests_support::facts, *};

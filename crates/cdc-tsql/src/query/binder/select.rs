@@ -71,14 +71,7 @@ impl<'a> Binder<'a> {
             }
             _ => 0,
         };
-        let base = match (&source, level.sources.as_slice()) {
-            (Some(Source::Scan(_)), [Visible { object: Some(table), columns, slot, .. }])
-                if !grouped && !distinct =>
-            {
-                Some(Base { table: table.clone(), columns: columns.clone(), slot: *slot })
-            }
-            _ => None,
-        };
+        let base = base_of(source.as_ref(), &level).filter(|_| !grouped && !distinct);
         let (output, columns) = items.into_iter().map(|item| (item.expr, item.column)).unzip();
         let body = SelectPlan {
             source,
@@ -323,6 +316,16 @@ impl<'a> Binder<'a> {
             }
             None => Err(syntax("TOP")),
         }
+    }
+}
+
+/// The one table that a query reads.
+fn base_of(source: Option<&Source>, level: &Level<'_>) -> Option<Base> {
+    match (source, level.sources.as_slice()) {
+        (Some(Source::Scan(_)), [Visible { object: Some(table), columns, slot, .. }]) => {
+            Some(Base { table: table.clone(), columns: columns.clone(), slot: *slot })
+        }
+        _ => None,
     }
 }
 
