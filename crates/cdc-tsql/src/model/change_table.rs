@@ -13,6 +13,7 @@ use crate::{
         shape::{columns, row},
     },
     relation::{Comparison, Relation, RelationColumn, Row, Rows, Scan},
+    scalar,
 };
 
 /// Rows of the mapping that one look takes.
@@ -49,17 +50,23 @@ impl ChangeTable {
 /// The columns of an instance's change table.
 pub(super) fn change_columns(info: &InstanceInfo) -> Vec<RelationColumn> {
     let mut all = columns(HEAD);
-    all.extend(info.columns.iter().map(captured_column));
+    all.extend(captured_columns(info));
     all.extend(columns("__$command_id int?"));
     all
 }
 
-fn captured_column(column: &cdc_core::Column) -> RelationColumn {
-    let sql_type = match &column.sql_type {
-        SqlType::RowVersion => SqlType::Binary(8),
-        other => other.clone(),
-    };
-    RelationColumn::new(column.name.clone(), Kind::new(sql_type, true))
+/// The captured columns as the change table has them: each as in the source, but a row version is
+/// bytes, and everything may be NULL.
+fn captured_columns(info: &InstanceInfo) -> impl Iterator<Item = RelationColumn> {
+    info.columns.iter().zip(&info.collations).map(|(column, collation)| {
+        let sql_type = match &column.sql_type {
+            SqlType::RowVersion => SqlType::Binary(8),
+            other => other.clone(),
+        };
+        let mut kind = Kind::new(sql_type, true);
+        kind.collation = collation.as_deref().and_then(scalar::collation);
+        RelationColumn::new(column.name.clone(), kind)
+    })
 }
 
 /// The LSNs that a scan wants, by its bounds on a column.
@@ -226,7 +233,7 @@ fn columns_of(changes: Changes, info: &InstanceInfo) -> Vec<RelationColumn> {
             columns("__$start_lsn binary(10); __$operation int; __$update_mask varbinary(128)?")
         }
     };
-    all.extend(info.columns.iter().map(captured_column));
+    all.extend(captured_columns(info));
     all
 }
 

@@ -231,6 +231,31 @@ fn functions_over_changes_refuse_what_lies_outside_the_window_with_313() {
 }
 
 #[test]
+fn captured_texts_keep_the_collation_of_their_column() {
+    let rig = Rig::new();
+    let name = SqlType::VarChar(cdc_core::Length::Limited(20));
+    let people = TableDefinition::new("people")
+        .column("id", SqlType::Int)
+        .with(ColumnDefinition::nullable("name", name.clone()).collated("Greek_CI_AS"))
+        .with(ColumnDefinition::nullable("plain", name))
+        .primary_key(&["id"]);
+    rig.database.create_table(people).expect("new");
+    let table = TableName::new("dbo", "people");
+    rig.database.enable_table(&table, EnableOptions::default()).expect("allowed");
+    let relation = rig.names().relation(&object("cdc.dbo_people_CT")).expect("there");
+    let function = object("cdc.fn_cdc_get_all_changes_dbo_people");
+    let returned = rig.names().table_function_columns(&function).expect("known");
+    for columns in [relation.columns(), &returned] {
+        let collation = |name: &str| {
+            let column = columns.iter().find(|column| column.name == name).expect("captured");
+            column.kind.collation.map(|collation| collation.name)
+        };
+        assert_eq!(collation("name"), Some("Greek_CI_AS"));
+        assert_eq!(collation("plain"), None);
+    }
+}
+
+#[test]
 fn net_changes_come_to_one_row_a_key() {
     let rig = Rig::new();
     let first = rig.insert(1).lsn;
