@@ -127,7 +127,27 @@ class Driver:
         return text
 
 
-def wait_for_no_error(does):
+class OwnTransactions(Driver):
+    """A driver of Python's common interface: its transactions begin by themselves."""
+
+    def let_commit(self, connection, each):
+        """Whether each statement commits by itself."""
+        connection.autocommit = each
+
+    def begin(self, connection):
+        self.let_commit(connection, False)
+
+    def commit(self, connection):
+        connection.commit()
+
+    def roll_back(self, connection):
+        connection.rollback()
+
+    def end_transactions(self, connection):
+        self.let_commit(connection, True)
+
+
+def error_of(does):
     """Runs something and gives what it raised; nothing raised is a difference."""
     try:
         does()
@@ -200,11 +220,11 @@ class Checks:
 
     def wrong_password(self):
         if not self.driver.tells_refusals:
-            wait_for_no_error(lambda: self.open(password="not the password"))
+            error_of(lambda: self.open(password="not the password"))
             return
         for protection in self.driver.protections:
             wrong = lambda: self.open(protection=protection, password="not the password")
-            error = wait_for_no_error(wrong)
+            error = error_of(wrong)
             equal(self.driver.number(error), LOGIN_FAILED, f"the number of {error}, {protection}")
 
     def certificate(self):
@@ -220,7 +240,7 @@ class Checks:
             raise NotHere("the driver does not look at certificates")
         for protection in self.driver.refuses:
             other = self.server.other_certificate
-            wait_for_no_error(lambda: self.open(protection=protection, certificate=other))
+            error_of(lambda: self.open(protection=protection, certificate=other))
 
     def create_database(self):
         connection = self.open()
@@ -415,7 +435,7 @@ class Checks:
             ("SELECT * FROM dbo.no_such_table", NO_SUCH_OBJECT),
             (f"THROW {THROWN}, N'of one''s own', 1", THROWN),
         ]:
-            error = wait_for_no_error(lambda: self.driver.rows(self.connection, sql))
+            error = error_of(lambda: self.driver.rows(self.connection, sql))
             equal(self.driver.number(error), number, f"the number of {error} ({sql})")
             equal(int(self.first(self.connection, "SELECT 5")), 5, "a read after an error")
 

@@ -7,7 +7,7 @@ use cdc_fake::{IndexKind, SqlError, SqlResult, Value};
 
 use super::{
     Arguments, NAME, PATTERN, ProcedureInfo, ProcedureOutput, Typed, give, may, must,
-    types::{OdbcType, odbc_type},
+    odbc_type::{OdbcType, odbc_type},
 };
 use crate::{
     model::{
@@ -317,9 +317,9 @@ fn keys(
         COLUMN_NAME sysname?; KEY_SEQ smallint; PK_NAME sysname?";
     let table = table(names, &Arguments(arguments))?;
     let mut rows = Vec::new();
-    for table in &table {
+    if let Some(table) = &table {
         let key = table.indexes.iter().find(|index| index.kind == IndexKind::PrimaryKey);
-        for key in key {
+        if let Some(key) = key {
             for (at, (id, _)) in (1_i32..).zip(&key.columns) {
                 let column = table.columns.iter().find(|column| column.column.id == *id);
                 rows.push(row![

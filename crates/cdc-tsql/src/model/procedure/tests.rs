@@ -1,3 +1,5 @@
+//! Tests of procedures.
+
 use cdc_core::SqlType;
 use cdc_fake::{Securable, Value};
 
