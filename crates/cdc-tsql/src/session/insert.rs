@@ -8,7 +8,7 @@ use sqlparser::ast;
 use super::{
     failure::{Failure, Run},
     frame::Frame,
-    output::Changes,
+    output::{ChangedRow, Changes},
     query_run::refuse_into,
     runner::Runner,
     target::{Home, Place, is_generated},
@@ -58,8 +58,8 @@ impl Runner<'_> {
         if let Some(output) = &insert.output {
             let changes = Changes {
                 columns: &place.columns,
-                rows: inserted.rows.into_iter().map(|row| ("INSERT", None, Some(row))).collect(),
-                merges: false,
+                rows: inserted.rows.into_iter().map(ChangedRow::inserted).collect(),
+                merged: None,
             };
             self.output(output, &changes, frame)?;
         }
