@@ -213,6 +213,7 @@ impl DatabaseState {
             checks: table
                 .checks
                 .iter()
+                .filter(|check| !check.definition.text.is_empty())
                 .map(|check| ConstraintInfo {
                     object_id: object_id(check.object),
                     name: check.name.clone(),

@@ -29,10 +29,12 @@ pub(super) struct ChangeTable {
     name: InstanceName,
     columns: Vec<RelationColumn>,
     order: [usize; 4],
+    /// The newest LSN that a snapshot transaction sees.
+    seen: Option<Lsn>,
 }
 
 impl ChangeTable {
-    pub(super) fn new(database: &FakeDatabase, info: &InstanceInfo) -> Self {
+    pub(super) fn new(database: &FakeDatabase, info: &InstanceInfo, seen: Option<Lsn>) -> Self {
         let columns = change_columns(info);
         let command = columns.len() - 1;
         Self {
@@ -40,6 +42,7 @@ impl ChangeTable {
             name: info.name.clone(),
             columns,
             order: [0, command, 2, 3],
+            seen,
         }
     }
 }
@@ -108,6 +111,7 @@ impl Relation for ChangeTable {
 
     fn scan<'a>(&'a self, scan: &Scan) -> SqlResult<Rows<'a>> {
         let (from, to) = range(scan, 0);
+        let to = to.min(self.seen.unwrap_or(Lsn::MAX));
         let rows: ChangeTableRows = self.database.read_changes(&self.name, from, to)?;
         Ok(Box::new(rows))
     }
@@ -121,6 +125,8 @@ impl Relation for ChangeTable {
 pub(super) struct Mapping {
     database: FakeDatabase,
     columns: Vec<RelationColumn>,
+    /// The newest LSN that a snapshot transaction sees.
+    seen: Option<Lsn>,
 }
 
 /// The columns of the mapping.
@@ -128,8 +134,8 @@ pub(super) const MAPPING: &str = "start_lsn binary(10); tran_begin_time datetime
     tran_end_time datetime?; tran_id varbinary(10)?; tran_begin_lsn binary(10)?";
 
 impl Mapping {
-    pub(super) fn new(database: &FakeDatabase) -> Self {
-        Self { database: database.clone(), columns: columns(MAPPING) }
+    pub(super) fn new(database: &FakeDatabase, seen: Option<Lsn>) -> Self {
+        Self { database: database.clone(), columns: columns(MAPPING), seen }
     }
 }
 
@@ -140,6 +146,7 @@ impl Relation for Mapping {
 
     fn scan<'a>(&'a self, scan: &Scan) -> SqlResult<Rows<'a>> {
         let (from, to) = range(scan, 0);
+        let to = to.min(self.seen.unwrap_or(Lsn::MAX));
         let rows =
             MappingRows { database: &self.database, next: Some(from), to, found: Vec::new() };
         Ok(Box::new(rows.map(|entry| Ok(mapping_row(&entry)))))
@@ -195,7 +202,7 @@ enum Changes {
 }
 
 /// The instance and the kind of a function's name.
-fn function_of<'n>(name: &'n str) -> Option<(Changes, &'n str)> {
+fn function_of(name: &str) -> Option<(Changes, &str)> {
     let lower = name.to_ascii_lowercase();
     let prefix = |prefix: &str| lower.starts_with(prefix).then(|| name.get(prefix.len()..));
     if let Some(Some(instance)) = prefix("fn_cdc_get_all_changes_") {
@@ -307,7 +314,7 @@ fn call_range(
         Value::Text(text) => text.trim().to_ascii_lowercase(),
         _ => return Err(outside()),
     };
-    let (Some(low), Some(high)) = (info.low, names.database.max_lsn()) else {
+    let (Some(low), Some(high)) = (info.low, names.high()?) else {
         return Err(outside());
     };
     if from < low || to > high || from > to || !filters.contains(&filter.as_str()) {

@@ -1,3 +1,5 @@
+//! Tests of names, relations and functions, and the server they are tested on.
+
 use std::ops::ControlFlow;
 
 use cdc_core::{SqlType, Timestamp};
@@ -80,8 +82,7 @@ impl Rig {
 
     pub(super) fn read(&self, text: &str, scan: &Scan) -> SqlResult<Vec<Row>> {
         let relation = self.names().relation(&object(text))?;
-        let rows = relation.scan(scan)?.collect();
-        rows
+        relation.scan(scan)?.collect()
     }
 
     fn insert(&self, amount: i128) -> cdc_fake::CommitInfo {
@@ -328,7 +329,7 @@ const fn shared() -> usize {
 #[test]
 fn another_database_opens_to_its_users_alone() {
     let rig = Rig::as_reader();
-    rig.server.database("other");
+    let _ = rig.server.database("other");
     assert_eq!(rig.names().open("other").expect_err("no user").number, 916);
     assert_eq!(rig.names().open("missing").expect_err("none").number, 911);
     assert!(rig.names().open("MASTER").is_ok());
@@ -407,6 +408,9 @@ fn a_change_of_the_server_shows_in_its_version() {
     rig.read("sys.objects", &Scan::default()).expect("readable");
     rig.call("sys.sp_cdc_help_jobs", &[]).expect("allowed");
     assert_eq!(rig.server.data_version(), before, "reads change nothing");
+    rig.read("sys.dm_exec_sessions", &Scan::default()).expect("readable");
+    assert_ne!(rig.server.data_version(), before, "who is connected is no data");
+    let before = rig.server.data_version();
     rig.insert(1);
     assert_ne!(rig.server.data_version(), before);
 }

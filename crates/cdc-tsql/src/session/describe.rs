@@ -1,12 +1,22 @@
-//! The result of `sp_describe_first_result_set`.
+//! What a text would give or take, without running it: `sp_describe_first_result_set` and
+//! `sp_describe_undeclared_parameters`.
 
 use cdc_core::{Length, SqlType};
-use cdc_fake::Value;
+use cdc_fake::{SqlError, Value};
+use sqlparser::ast;
 
+use super::{
+    call::Given,
+    failure::Run,
+    frame::Frame,
+    runner::{Runner, go_on},
+};
 use crate::{
-    kind::Kind,
+    kind::{Kind, Typed},
+    query,
     scalar::{result_name_of_type, type_facts},
-    talk::ResultColumn,
+    syntax::{Body, InsertSource, Statement},
+    talk::{ResultColumn, StatementKind},
 };
 
 /// The columns that clients read, in the server's order.
@@ -101,6 +111,263 @@ fn row(at: usize, column: &ResultColumn) -> Vec<Value> {
     ] {
         if let Some(cell) = row.get_mut(place) {
             *cell = value;
+        }
+    }
+    row
+}
+
+impl Runner<'_> {
+    /// The columns of the first result of a text, without running it.
+    pub(super) fn describe_first(&mut self, given: &[Given], frame: &Frame) -> Run<()> {
+        let text = self.text_argument(given.first(), frame)?;
+        let declared = self.text_argument(given.get(1), frame)?;
+        let prepared = self.prepare(&text, &declared, frame)?;
+        let inner = frame.inner("sp_describe_first_result_set")?;
+        for parameter in prepared.parameters.iter() {
+            let kind = self.kind_of(&parameter.data_type, None)?;
+            inner.declare(&parameter.name, Typed { kind, value: Value::Null });
+        }
+        let query = prepared.statements.iter().find_map(|statement| match &statement.body {
+            Body::Query(query, _) => Some(query),
+            _ => None,
+        });
+        let described = match query {
+            None => Vec::new(),
+            Some(query) => self.scoped(&inner, |_, context| {
+                Ok(query::prepare(query, context)?.columns().to_vec())
+            })?,
+        };
+        let rows = rows(&described);
+        go_on(self.replies.columns(&columns()))?;
+        for row in &rows {
+            go_on(self.replies.row(row))?;
+        }
+        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        let inner_done = Frame { in_procedure: true, ..Frame::default() };
+        self.counted(count, StatementKind::Select, &inner_done)
+    }
+
+    /// The types of the variables that a text uses and does not declare: those of the columns that
+    /// they are given to or compared with.
+    pub(super) fn describe_undeclared(&mut self, given: &[Given], frame: &Frame) -> Run<()> {
+        let text = self.text_argument(given.first(), frame)?;
+        let declared = self.text_argument(given.get(1), frame)?;
+        let prepared = self.prepare(&text, &declared, frame)?;
+        let mut found: Vec<(String, Option<Kind>)> = Vec::new();
+        for statement in prepared.statements.iter() {
+            self.used(statement, &mut found, frame)?;
+        }
+        let declared = |name: &str| {
+            prepared.parameters.iter().any(|other| other.name.eq_ignore_ascii_case(name))
+        };
+        found.retain(|(name, _)| !declared(name));
+        let mut told = Vec::with_capacity(found.len());
+        for (at, (name, kind)) in found.into_iter().enumerate() {
+            let Some(kind) = kind else {
+                return Err(SqlError::new(
+                    11_508,
+                    format!(
+                        "The undeclared parameter '{name}' cannot be given a type: declare it."
+                    ),
+                )
+                .into());
+            };
+            told.push(parameter_row(at, &name, &kind));
+        }
+        go_on(self.replies.columns(&parameter_columns()))?;
+        for row in &told {
+            go_on(self.replies.row(row))?;
+        }
+        let count = u64::try_from(told.len()).unwrap_or(u64::MAX);
+        let inner = Frame { in_procedure: true, ..Frame::default() };
+        self.counted(count, StatementKind::Select, &inner)
+    }
+
+    /// The variables of a statement in order, with the types that their places give them.
+    fn used(
+        &mut self,
+        statement: &Statement,
+        found: &mut Vec<(String, Option<Kind>)>,
+        frame: &Frame,
+    ) -> Run<()> {
+        let (table, selection) = match &statement.body {
+            Body::Insert(insert) => (Some(insert.target.name.clone()), None),
+            Body::Update(update) => (Some(update.target.name.clone()), update.selection.as_ref()),
+            Body::Delete(delete) => (Some(delete.target.name.clone()), delete.selection.as_ref()),
+            Body::Query(query, _) => match &*query.body {
+                ast::SetExpr::Select(select) => (only_table(select), select.selection.as_ref()),
+                _ => (None, None),
+            },
+            _ => (None, None),
+        };
+        let columns = match &table {
+            Some(name) => self.scoped(frame, |scope, _| {
+                use crate::relation::Catalogue;
+                Ok(scope.relation(name)?.columns().to_vec())
+            })?,
+            None => Vec::new(),
+        };
+        let kind_of = |name: &str| {
+            let column = columns.iter().find(|column| column.name.eq_ignore_ascii_case(name));
+            column.map(|column| column.kind.clone())
+        };
+        let mut note = |expression: &ast::Expr, kind: Option<Kind>| {
+            if let Some(name) = variable(expression) {
+                match found.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
+                    Some((_, known)) => *known = known.take().or(kind),
+                    None => found.push((name.to_owned(), kind)),
+                }
+            }
+        };
+        if let Body::Insert(insert) = &statement.body
+            && let InsertSource::Values(rows) = &insert.source
+        {
+            let names: Vec<String> = match insert.columns.is_empty() {
+                true => columns
+                    .iter()
+                    .filter(|column| !column.hidden && !column.identity && !column.computed)
+                    .map(|column| column.name.clone())
+                    .collect(),
+                false => insert.columns.clone(),
+            };
+            for (name, value) in rows.iter().flat_map(|row| names.iter().zip(row)) {
+                if let Some(value) = value {
+                    note(value, kind_of(name));
+                }
+            }
+        }
+        if let Body::Update(update) = &statement.body {
+            for assignment in &update.assignments {
+                if let (Some(name), Some(value)) = (&assignment.column, &assignment.value) {
+                    note(value, kind_of(name));
+                }
+            }
+        }
+        if let Some(selection) = selection {
+            compared(selection, &kind_of, &mut note);
+        }
+        Ok(())
+    }
+}
+
+/// The one table of a FROM.
+fn only_table(select: &ast::Select) -> Option<crate::relation::ObjectName> {
+    match select.from.as_slice() {
+        [one] if one.joins.is_empty() => match &one.relation {
+            ast::TableFactor::Table { name, args: None, .. } => query::object_name(name).ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The name of an expression that is a variable.
+fn variable(expression: &ast::Expr) -> Option<&str> {
+    match expression {
+        ast::Expr::Identifier(name)
+            if name.quote_style.is_none()
+                && name.value.starts_with('@')
+                && !name.value.starts_with("@@") =>
+        {
+            Some(&name.value)
+        }
+        ast::Expr::Nested(inner) => variable(inner),
+        _ => None,
+    }
+}
+
+/// Notes variables that are compared with columns.
+fn compared(
+    expression: &ast::Expr,
+    kind_of: &dyn Fn(&str) -> Option<Kind>,
+    note: &mut dyn FnMut(&ast::Expr, Option<Kind>),
+) {
+    let column = |expression: &ast::Expr| match expression {
+        ast::Expr::Identifier(name) => kind_of(&name.value),
+        ast::Expr::CompoundIdentifier(parts) => parts.last().and_then(|name| kind_of(&name.value)),
+        _ => None,
+    };
+    match expression {
+        ast::Expr::BinaryOp { left, op, right } => match op {
+            ast::BinaryOperator::And | ast::BinaryOperator::Or => {
+                compared(left, kind_of, note);
+                compared(right, kind_of, note);
+            }
+            _ => {
+                note(left, column(right));
+                note(right, column(left));
+            }
+        },
+        ast::Expr::Between { expr, low, high, .. } => {
+            note(low, column(expr));
+            note(high, column(expr));
+        }
+        ast::Expr::Like { expr, pattern, .. } => note(pattern, column(expr)),
+        ast::Expr::In { expr, target: ast::InTarget::List(list), .. } => {
+            list.iter().for_each(|item| note(item, column(expr)));
+        }
+        ast::Expr::Nested(inner) | ast::Expr::UnaryOp { expr: inner, .. } => {
+            compared(inner, kind_of, note);
+        }
+        _ => {}
+    }
+}
+
+fn parameter_columns() -> Vec<ResultColumn> {
+    let name = || SqlType::NVarChar(Length::Limited(128));
+    let all: [(&str, SqlType); 24] = [
+        ("parameter_ordinal", SqlType::Int),
+        ("name", name()),
+        ("suggested_system_type_id", SqlType::Int),
+        ("suggested_system_type_name", SqlType::NVarChar(Length::Limited(256))),
+        ("suggested_max_length", SqlType::SmallInt),
+        ("suggested_precision", SqlType::TinyInt),
+        ("suggested_scale", SqlType::TinyInt),
+        ("suggested_user_type_id", SqlType::Int),
+        ("suggested_user_type_database", name()),
+        ("suggested_user_type_schema", name()),
+        ("suggested_user_type_name", name()),
+        ("suggested_assembly_qualified_type_name", SqlType::NVarChar(Length::Limited(4000))),
+        ("suggested_xml_collection_id", SqlType::Int),
+        ("suggested_xml_collection_database", name()),
+        ("suggested_xml_collection_schema", name()),
+        ("suggested_xml_collection_name", name()),
+        ("suggested_is_xml_document", SqlType::Bit),
+        ("suggested_is_case_sensitive", SqlType::Bit),
+        ("suggested_is_fixed_length_clr_type", SqlType::Bit),
+        ("suggested_is_input", SqlType::Bit),
+        ("suggested_is_output", SqlType::Bit),
+        ("formal_parameter_name", name()),
+        ("suggested_tds_type_id", SqlType::Int),
+        ("suggested_tds_length", SqlType::Int),
+    ];
+    all.into_iter()
+        .map(|(name, sql_type)| ResultColumn {
+            name: name.into(),
+            kind: Kind::new(sql_type, true),
+            identity: false,
+            computed: false,
+        })
+        .collect()
+}
+
+fn parameter_row(at: usize, name: &str, kind: &Kind) -> Vec<Value> {
+    let facts = type_facts(&kind.sql_type);
+    let number = |number: Option<i64>| number.map_or(Value::Null, Value::Int);
+    let known = [
+        Value::Int(i64::try_from(at + 1).unwrap_or(i64::MAX)),
+        Value::text(name),
+        number(facts.map(|facts| facts.system_type_id.into())),
+        Value::text(&result_name_of_type(&kind.sql_type)),
+        number(facts.map(|facts| facts.max_length.into())),
+        number(facts.map(|facts| facts.precision.into())),
+        number(facts.map(|facts| facts.scale.into())),
+    ];
+    let mut row: Vec<Value> = known.into();
+    row.resize(24, Value::Null);
+    for (place, value) in [(16, false), (17, false), (18, false), (19, true), (20, false)] {
+        if let Some(cell) = row.get_mut(place) {
+            *cell = Value::Bit(value);
         }
     }
     row

@@ -10,14 +10,15 @@ use super::{
     frame::Frame,
     output::Changes,
     runner::Runner,
-    target::{Place, factor, is_generated, location, visible},
+    target::{Place, as_column, factor, is_generated, location, visible},
     update::writable,
 };
 use crate::{
     kind::Kind,
     query::{self, Context, Matched, RowCondition, RowExpressions, RowSource},
     relation::Row,
-    syntax::{Merge, MergeAction, MergeClause, MergeWhen, unsupported},
+    scalar::Facts,
+    syntax::{Assignment, Merge, MergeAction, MergeClause, MergeWhen, unsupported},
     talk::StatementKind,
 };
 
@@ -51,7 +52,7 @@ impl Runner<'_> {
 
     fn merge_found(&mut self, merge: &Merge, frame: &Frame) -> Run<u64> {
         let target = factor(&merge.target);
-        let (matched, deeds, kinds) = self.scoped(frame, |_, context| {
+        let (matched, mut deeds, kinds) = self.scoped(frame, |_, context| {
             let matched = query::matched_rows(&target, &merge.source, &merge.on, context)?;
             let bound = bound(merge, &matched, context)?;
             let deeds = deeds(&bound, &matched, context)?;
@@ -61,6 +62,7 @@ impl Runner<'_> {
                 .collect::<Vec<Vec<Kind>>>();
             Ok((matched, deeds, kinds))
         })?;
+        deeds.truncate(self.row_limit().unwrap_or(usize::MAX));
         let place = self.place(&matched.table, frame)?;
         self.require_merge(merge, &place)?;
         let told = self.carry_out(merge, &place, &deeds, &kinds, frame)?;
@@ -93,6 +95,7 @@ impl Runner<'_> {
         kinds: &[Vec<Kind>],
         frame: &Frame,
     ) -> Run<Told> {
+        let facts = self.facts(frame)?;
         let mut told = Vec::with_capacity(deeds.len());
         let of = |at: usize| deeds.iter().filter(move |deed| deed.clause == at);
         let clauses = || merge.clauses.iter().enumerate();
@@ -106,19 +109,10 @@ impl Runner<'_> {
         }
         for (at, clause) in clauses() {
             if let MergeAction::Update(assignments) = &clause.action {
-                let mut request = UpdateRequest::default();
-                let mut targets = Vec::with_capacity(assignments.len());
-                for assignment in assignments {
-                    let Some(name) = assignment.column.as_ref() else {
-                        return Err(unsupported("a variable set by MERGE").into());
-                    };
-                    let (index, _) = writable(place, name)?;
-                    request.columns.push(place.name_of(index));
-                    targets.push((index, assignment.value.is_some()));
-                }
+                let (mut request, targets) = update_request(assignments, place)?;
                 for deed in of(at) {
                     let Some((id, _)) = &deed.row else { continue };
-                    let values = self.fit(deed, &targets, place, kinds.get(at), frame)?;
+                    let values = self.fit(deed, &targets, place, kinds.get(at), &facts)?;
                     request.rows.push((id.clone(), values));
                 }
                 let pairs = self.update_rows(place, &request)?;
@@ -135,7 +129,13 @@ impl Runner<'_> {
                         identity_insert: self.inserts_identity(place),
                     };
                     for deed in of(at) {
-                        request.rows.push(self.fit(deed, &targets, place, kinds.get(at), frame)?);
+                        request.rows.push(self.fit(
+                            deed,
+                            &targets,
+                            place,
+                            kinds.get(at),
+                            &facts,
+                        )?);
                     }
                     request
                 }
@@ -182,26 +182,42 @@ impl Runner<'_> {
 
     /// The values of a deed as their columns take them; none for a default.
     fn fit(
-        &mut self,
+        &self,
         deed: &Deed,
         targets: &[(usize, bool)],
         place: &Place,
         kinds: Option<&Vec<Kind>>,
-        frame: &Frame,
+        facts: &Facts,
     ) -> Run<Vec<Option<Value>>> {
         let mut given = deed.values.iter().zip(kinds.into_iter().flatten());
         let mut fitted = Vec::with_capacity(targets.len());
         for (at, computed) in targets {
             let value = if *computed { given.next() } else { None };
             fitted.push(match (value, place.columns.get(*at)) {
-                (Some((value, kind)), Some(column)) => {
-                    Some(self.as_column(value, kind, column, frame)?)
-                }
+                (Some((value, kind)), Some(column)) => Some(as_column(value, kind, column, facts)?),
                 _ => None,
             });
         }
         Ok(fitted)
     }
+}
+
+/// The columns that an UPDATE of MERGE sets, and which of them have a value of their own.
+fn update_request(
+    assignments: &[Assignment],
+    place: &Place,
+) -> Run<(UpdateRequest, Vec<(usize, bool)>)> {
+    let mut request = UpdateRequest::default();
+    let mut targets = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
+        let Some(name) = assignment.column.as_ref() else {
+            return Err(unsupported("a variable set by MERGE").into());
+        };
+        let (index, _) = writable(place, name)?;
+        request.columns.push(place.name_of(index));
+        targets.push((index, assignment.value.is_some()));
+    }
+    Ok((request, targets))
 }
 
 fn bound<'m>(

@@ -9,7 +9,7 @@ use super::{
     failure::Run,
     frame::Frame,
     runner::{Runner, go_on},
-    target::is_generated,
+    target::{as_column, is_generated},
 };
 use crate::{
     kind::Kind,
@@ -85,10 +85,11 @@ impl Runner<'_> {
             rows: Vec::with_capacity(rows.len()),
             identity_insert: false,
         };
+        let facts = self.facts(frame)?;
         for row in rows {
             let mut fitted = Vec::with_capacity(row.len());
             for ((value, column), target) in row.iter().zip(&columns).zip(&targets) {
-                fitted.push(Some(self.as_column(value, &column.kind, target, frame)?));
+                fitted.push(Some(as_column(value, &column.kind, target, &facts)?));
             }
             request.rows.push(fitted);
         }

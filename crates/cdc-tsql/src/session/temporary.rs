@@ -1,7 +1,10 @@
 //! Temporary tables and table variables: tables of a session's own, in databases of its own, that
 //! nobody else sees.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use cdc_core::TableName;
 use cdc_fake::{FakeDatabase, FakeServer, Login, SqlError, SqlResult};
@@ -61,6 +64,17 @@ impl Temporary {
 
     pub(super) fn note(&mut self, table: &TableName) {
         self.known.insert(table.name.to_lowercase(), table.clone());
+    }
+
+    /// The temporary tables that are there now.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.known.keys().cloned().collect()
+    }
+
+    /// The temporary tables that came since.
+    pub(super) fn since(&self, before: &BTreeSet<String>) -> Vec<TableName> {
+        let new = self.known.iter().filter(|(name, _)| !before.contains(*name));
+        new.map(|(_, table)| table.clone()).collect()
     }
 
     pub(super) fn forget(&mut self, table: &TableName) {

@@ -214,6 +214,17 @@ fn a_reply_repeats_while_nothing_that_it_read_has_changed() {
     assert_eq!(rig.session.version(), version);
     rig.other().run("INSERT t VALUES (9, 9)");
     assert_ne!(rig.session.version(), version);
+    let asked = vec![
+        super::rig::text("SELECT a FROM t WHERE a > @a"),
+        super::rig::text("@a int"),
+        super::rig::int(1),
+    ];
+    rig.call("sp_executesql", asked);
+    assert!(rig.session.repeatable().is_some());
+    // A reply that is kept must not hide planted trouble.
+    rig.server.fake().faults().inject("SELECT", cdc_fake::SqlError::deadlock(), 1);
+    assert_ne!(rig.session.version(), rig.session.version());
+    rig.server.fake().faults().clear();
     for text in ["SELECT GETDATE()", "SELECT @@TRANCOUNT", "INSERT t VALUES (8, 8)", "PRINT 'a'"] {
         rig.run(text);
         assert_eq!(rig.session.repeatable(), None, "{text}");
