@@ -163,6 +163,8 @@ public final class DebeziumRun {
             {"schema.history.internal.file.filename", Path.of(directory, name + ".history").toString()},
             {"key.converter.schemas.enable", "false"},
             {"value.converter.schemas.enable", "false"},
+            // Else a NULL in a column with a default is told as the default.
+            {"value.converter.replace.null.with.default", "false"},
         };
         for (String[] pair : given) {
             properties.setProperty(pair[0], pair[1]);
