@@ -109,7 +109,13 @@ impl Runner<'_> {
     fn finish(&mut self, result: Run<()>) {
         match result {
             Ok(()) | Err(Failure::Ended) => {}
-            Err(Failure::Gone) => return,
+            Err(Failure::Gone) => {
+                // A cancelled statement is one that failed.
+                if self.core.options.xact_abort {
+                    self.rolled_back();
+                }
+                return;
+            }
             Err(Failure::Error(error)) => {
                 let raised = Raised::new(error, 1, "");
                 let _ = self.replies.message(&raised.message());

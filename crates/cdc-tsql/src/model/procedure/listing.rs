@@ -40,6 +40,16 @@ const STATISTICS_PARAMETERS: &[super::Parameter] = &[
     may("@accuracy", SqlType::Char(1)),
 ];
 
+const SPECIAL_PARAMETERS: &[super::Parameter] = &[
+    must("@table_name", NAME),
+    may("@table_owner", NAME),
+    may("@table_qualifier", NAME),
+    may("@col_type", SqlType::Char(1)),
+    may("@scope", SqlType::Char(1)),
+    may("@nullable", SqlType::Char(1)),
+    may("@ODBCVer", SqlType::Int),
+];
+
 pub(super) const PROCEDURES: &[ProcedureInfo] = &[
     ProcedureInfo { schema: "sys", name: "sp_tables", parameters: TABLE_PARAMETERS, run: tables },
     ProcedureInfo {
@@ -84,15 +94,13 @@ pub(super) const PROCEDURES: &[ProcedureInfo] = &[
     ProcedureInfo {
         schema: "sys",
         name: "sp_special_columns",
-        parameters: &[
-            must("@table_name", NAME),
-            may("@table_owner", NAME),
-            may("@table_qualifier", NAME),
-            may("@col_type", SqlType::Char(1)),
-            may("@scope", SqlType::Char(1)),
-            may("@nullable", SqlType::Char(1)),
-            may("@ODBCVer", SqlType::Int),
-        ],
+        parameters: SPECIAL_PARAMETERS,
+        run: special_columns,
+    },
+    ProcedureInfo {
+        schema: "sys",
+        name: "sp_special_columns_100",
+        parameters: SPECIAL_PARAMETERS,
         run: special_columns,
     },
     ProcedureInfo {

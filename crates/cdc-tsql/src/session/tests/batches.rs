@@ -212,6 +212,19 @@ fn a_cancelled_session_stops_without_another_word() {
 }
 
 #[test]
+fn a_cancelled_statement_ends_the_transaction_where_errors_do() {
+    let mut rig = Rig::new();
+    for (option, open) in [("OFF", 1), ("ON", 0)] {
+        rig.run(&format!("SET XACT_ABORT {option} BEGIN TRAN"));
+        rig.session.cancel().set();
+        rig.tell("SELECT 1");
+        rig.session.cancel().clear();
+        assert_eq!(rig.ints("SELECT @@TRANCOUNT"), [open]);
+        rig.tell("ROLLBACK");
+    }
+}
+
+#[test]
 fn a_killed_session_is_told_so_and_a_planted_error_meets_its_statement() {
     let mut rig = Rig::new();
     rig.server.fake().faults().inject("SELECT", SqlError::deadlock(), 1);
