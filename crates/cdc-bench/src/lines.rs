@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_server_is_measured_in_rows_time_connections_and_memory() {
-        has_targets(Line::Server, 5);
+        has_targets(Line::Server, 6);
     }
 
     #[test]

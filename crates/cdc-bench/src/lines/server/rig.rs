@@ -2,17 +2,25 @@
 
 use std::{io, net::SocketAddr, sync::Arc, thread::JoinHandle};
 
-use cdc_core::{Length, SqlType, TableName, Timestamp};
+use cdc_core::{
+    ClosedRange, InstanceName, Length, SqlType, TableName, Timestamp,
+    port::{Bound, ChangeReader, ChangeRequest, PositionLog},
+};
 use cdc_fake::{
-    CaptureSchedule, EnableOptions, FakeDatabase, FakeServer, TableDefinition, Value, VirtualClock,
-    Zone,
+    CaptureSchedule, EnableOptions, FakeDatabase, FakeServer, FakeSource, Login, TableDefinition,
+    Value, VirtualClock, Zone,
 };
 use cdc_tds::{Encryption, Settings};
 use cdc_tsql::ServerSettings;
+use futures_util::TryStreamExt;
 use tokio::{net::TcpListener, sync::oneshot};
 
 use super::client::Account;
-use crate::{Outcome, machine::two_threads};
+use crate::{
+    Outcome,
+    changes::BATCH_ROWS,
+    machine::{Cost, Watch, one_thread, two_threads},
+};
 
 /// The one who logs in.
 pub(super) const ACCOUNT: Account =
@@ -22,6 +30,7 @@ pub(super) const CHANGE_TABLE: &str = "cdc.dbo_orders_CT";
 
 /// A server that listens until it is dropped.
 pub(super) struct Rig {
+    database: FakeDatabase,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<io::Result<()>>>,
@@ -33,7 +42,8 @@ impl Rig {
         let clock = VirtualClock::auto(Timestamp::from_micros(1_780_272_000_000_000));
         let fake = FakeServer::new(clock, Zone::Named(chrono_tz::Europe::Berlin));
         fake.set_sa_password(ACCOUNT.password);
-        fill(&fake.database(ACCOUNT.database), rows, rows_a_commit)?;
+        let database = fake.database(ACCOUNT.database);
+        fill(&database, rows, rows_a_commit)?;
         let service = Arc::new(cdc_tsql::Server::new(fake, ServerSettings::default()));
         let runtime = two_threads()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
@@ -45,12 +55,43 @@ impl Rig {
                 let _ = stopped.await;
             }))
         });
-        Ok(Self { address, stop: Some(stop), running: Some(running) })
+        Ok(Self { database, address, stop: Some(stop), running: Some(running) })
     }
 
     /// Where it listens.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Reads the whole change table through the in-process source, and drops it batch by batch.
+    /// Gives the number of rows.
+    pub(super) fn read_in_process(&self) -> Outcome<(usize, Cost)> {
+        let source = FakeSource::new(&self.database, Login::Owner)?;
+        let instance = InstanceName::new("dbo_orders");
+        let info = self.database.instance_info("dbo_orders").ok_or("there is no instance")?;
+        one_thread()?.block_on(async {
+            let Bound::At(high) = source.high().await? else {
+                return Err("nothing was captured".into());
+            };
+            let low = source.low(std::slice::from_ref(&instance)).await?;
+            let Some(Bound::At(low)) = low.first() else {
+                return Err("the instance has no low position".into());
+            };
+            let request = ChangeRequest {
+                instance,
+                columns: info.columns,
+                range: ClosedRange::new(*low, high).ok_or("the log is empty")?,
+                time_before: None,
+                batch_rows: BATCH_ROWS,
+            };
+            let watch = Watch::start();
+            let mut batches = source.changes(request).await?;
+            let mut rows = 0;
+            while let Some(batch) = batches.try_next().await? {
+                rows += batch.num_rows();
+            }
+            Ok((rows, watch.stop()))
+        })
     }
 }
 
