@@ -252,13 +252,17 @@ public final class DebeziumRun {
         }
     }
 
+    /**
+     * In one scan of the log: a connector that polls while the commit of the new instance is the newest
+     * one of all takes its rows in the old columns.
+     */
     private void newInstance() throws Exception {
         commit(
                 "ALTER TABLE dbo.orders ADD note nvarchar(20) NULL",
                 "INSERT INTO dbo.orders (id, name, note) VALUES (20, N'before', N'not captured')",
                 "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'orders', "
-                        + "@capture_instance = N'dbo_orders_2', @role_name = NULL");
-        commit("INSERT INTO dbo.orders (id, name, note) VALUES (21, N'after', N'captured')");
+                        + "@capture_instance = N'dbo_orders_2', @role_name = NULL",
+                "INSERT INTO dbo.orders (id, name, note) VALUES (21, N'after', N'captured')");
         expect(
                 "c 20 null -> [20,\"before\",null,null,null,null]",
                 "c 21 null -> [21,\"after\",null,null,null,null,\"captured\"]");
