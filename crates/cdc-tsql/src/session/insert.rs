@@ -38,10 +38,15 @@ impl Runner<'_> {
         self.require(&place, Permission::Insert)?;
         let identity_insert = self.inserts_identity(&place);
         let columns = target_columns(insert, &place, identity_insert)?;
+        let unlisted_identity = insert.columns.is_empty()
+            && place.columns.iter().any(|column| column.identity && !is_generated(column));
         let mut source = self.source(insert, columns.len(), frame)?;
         let explicit = !insert.columns.is_empty();
         let given = source.kinds.len();
         if !matches!(insert.source, InsertSource::DefaultValues) && given != columns.len() {
+            if unlisted_identity && given == columns.len() + 1 {
+                return Err(identity_not_listed(&place).into());
+            }
             return Err(count_mismatch(given, columns.len(), explicit, &insert.source).into());
         }
         if let Some(top) = self.top(insert.top.as_ref(), frame)? {
@@ -240,7 +245,7 @@ impl Place {
 fn target_columns(insert: &Insert, place: &Place, identity: bool) -> SqlResult<Vec<usize>> {
     if insert.columns.is_empty() {
         let writable = |(_, column): &(usize, &crate::relation::RelationColumn)| {
-            !is_generated(column) && (identity || !column.identity)
+            !is_generated(column) && !column.identity
         };
         return Ok(place.columns.iter().enumerate().filter(writable).map(|(at, _)| at).collect());
     }
@@ -269,6 +274,17 @@ fn target_columns(insert: &Insert, place: &Place, identity: bool) -> SqlResult<V
         places.push(at);
     }
     Ok(places)
+}
+
+fn identity_not_listed(place: &Place) -> SqlError {
+    SqlError::new(
+        8101,
+        format!(
+            "An explicit value for the identity column in table '{}' can only be specified when a \
+             column list is used and IDENTITY_INSERT is ON.",
+            place.table.name
+        ),
+    )
 }
 
 /// The kind that the values of a column of VALUES go together in.
