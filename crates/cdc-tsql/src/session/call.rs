@@ -20,6 +20,9 @@ use crate::{
     talk::{Argument, KnownProcedure, Procedure, StatementKind},
 };
 
+/// The most arguments of a call.
+const MAX_PARAMETERS: usize = 2_100;
+
 /// An argument of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
@@ -221,6 +224,14 @@ impl Runner<'_> {
         // A handle means another text in another session.
         self.repeatable &= own(&name) == Some(Own::ExecuteSql);
         let remote = Frame { in_procedure: true, ..Frame::default() };
+        if given.len() > MAX_PARAMETERS {
+            let error = SqlError::new(
+                8003,
+                "The incoming request has too many parameters. The server supports a maximum of \
+                 2100 parameters. Reduce the number of parameters and resend the request.",
+            );
+            return Err(located(error.into(), &remote));
+        }
         let before = self.core.transactions.count;
         let called = self.invoke(&name, &given, &remote);
         let (status, outputs) = called.map_err(|failure| located(failure, &remote))?;

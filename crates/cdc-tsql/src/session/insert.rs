@@ -20,6 +20,9 @@ use crate::{
     talk::{Change, Done, Message, Replies, ResultColumn, StatementKind},
 };
 
+/// The most rows that a server takes in the VALUES of an INSERT.
+const MAX_ROW_VALUES: usize = 1000;
+
 /// Rows to insert, before they fit their columns: the kinds of their columns, and none for a
 /// default.
 struct Source {
@@ -108,6 +111,14 @@ impl Runner<'_> {
         let width = rows.first().map_or(0, Vec::len);
         let mut typed: Vec<Vec<Option<Typed>>> = Vec::with_capacity(rows.len());
         let single = rows.len() == 1;
+        if rows.len() > MAX_ROW_VALUES {
+            return Err(SqlError::new(
+                10_738,
+                "The number of row value expressions in the INSERT statement exceeds the maximum \
+                 allowed number of 1000 row values.",
+            )
+            .into());
+        }
         for row in rows {
             if row.len() != width {
                 return Err(SqlError::new(

@@ -46,7 +46,9 @@ impl Runner<'_> {
         if merge.top.is_some() {
             return Err(unsupported("MERGE TOP").into());
         }
-        let rows = self.writing(frame, |runner, frame| runner.merge_found(merge, frame))?;
+        let rows = self.writing(frame, |runner, frame| {
+            runner.until_as_seen(|runner| runner.merge_found(merge, frame))
+        })?;
         self.counted(rows, StatementKind::Merge, frame)
     }
 
@@ -101,9 +103,9 @@ impl Runner<'_> {
         let clauses = || merge.clauses.iter().enumerate();
         for (at, clause) in clauses() {
             if matches!(clause.action, MergeAction::Delete) {
-                let ids: Vec<RowId> =
-                    of(at).filter_map(|deed| deed.row.as_ref().map(|(id, _)| id.clone())).collect();
-                let removed = self.delete_rows(place, &ids)?;
+                let (ids, seen): (Vec<RowId>, Vec<Row>) =
+                    of(at).filter_map(|deed| deed.row.clone()).unzip();
+                let removed = self.delete_rows(place, &ids, &seen)?;
                 told.extend(removed.into_iter().map(|row| ("DELETE", Some(row), None)));
             }
         }
@@ -111,9 +113,10 @@ impl Runner<'_> {
             if let MergeAction::Update(assignments) = &clause.action {
                 let (mut request, targets) = update_request(assignments, place)?;
                 for deed in of(at) {
-                    let Some((id, _)) = &deed.row else { continue };
+                    let Some((id, seen)) = &deed.row else { continue };
                     let values = self.fit(deed, &targets, place, kinds.get(at), &facts)?;
                     request.rows.push((id.clone(), values));
+                    request.seen.push(seen.clone());
                 }
                 let pairs = self.update_rows(place, &request)?;
                 told.extend(pairs.into_iter().map(|(b, a)| ("UPDATE", Some(b), Some(a))));
