@@ -276,6 +276,8 @@ fn who_leaves_in_a_result_or_in_a_transaction_holds_nothing() {
     let Value::Int(id) = one(&mut killed, "SELECT @@SPID") else { panic!("a number") };
     tell(&mut killed, "BEGIN TRAN; DELETE dbo.t");
     assert_eq!(tell(&mut other, &format!("KILL {id}")).errors, []);
+    assert_eq!(tell(&mut killed, "SELECT 1").errors, [596]);
+    drop(killed);
     assert_eq!(tell(&mut other, "UPDATE dbo.t SET v = 6 WHERE id = 1").errors, []);
 }
 

@@ -322,3 +322,6 @@ TRUNCATE TABLE dbo.uq
 
 SELECT COUNT(*) FROM dbo.uq
 => 0
+
+SELECT v FROM (VALUES (1), (2), (3)) x (v) WHERE v !> 2 AND v !< 2 AND v <> 1 AND v != 3
+=> 2
