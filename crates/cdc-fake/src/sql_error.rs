@@ -31,6 +31,8 @@ pub mod number {
     pub const TIMESTAMP_INSERT: i32 = 273;
     pub const INSUFFICIENT_ARGUMENTS: i32 = 313;
     pub const NOT_NULL: i32 = 515;
+    /// A column without NULL and without a default, for a table with rows.
+    pub const NO_ROOM_FOR_COLUMN: i32 = 4901;
     pub const IDENTITY_INSERT_OFF: i32 = 544;
     pub const IDENTITY_INSERT_MISSING: i32 = 545;
     pub const CONSTRAINT_CONFLICT: i32 = 547;

@@ -16,13 +16,29 @@ pub struct Kind {
     /// is a collation without this; a constant or a variable has no collation. Two of the same
     /// rank that differ are error 468.
     pub explicit_collation: bool,
+    /// True when the collation is the database's for want of another, as of a constant: it gives
+    /// way to a column's.
+    pub fallback_collation: bool,
 }
 
 impl Kind {
     /// A type with the database's collation.
     #[must_use]
     pub const fn new(sql_type: SqlType, nullable: bool) -> Self {
-        Self { sql_type, nullable, collation: None, explicit_collation: false }
+        Self {
+            sql_type,
+            nullable,
+            collation: None,
+            explicit_collation: false,
+            fallback_collation: false,
+        }
+    }
+
+    /// The same with the collation of another, and with that one's right to it.
+    #[must_use]
+    pub(crate) fn collated_as(self, other: &Self) -> Self {
+        let Self { collation, explicit_collation, fallback_collation, .. } = *other;
+        Self { collation, explicit_collation, fallback_collation, ..self }
     }
 }
 

@@ -66,7 +66,7 @@ fn add_column(
     let versioned = column.sql_type == SqlType::RowVersion;
     if !filled && !column.nullable && !versioned && !table.rows.is_empty() {
         return Err(SqlError::new(
-            number::NOT_NULL,
+            number::NO_ROOM_FOR_COLUMN,
             format!(
                 "ALTER TABLE only allows columns to be added that can contain nulls, or have a \
                  DEFAULT definition specified. Column '{}' cannot be added to non-empty table \

@@ -109,6 +109,7 @@ fn a_row_that_changed_behind_a_snapshot_ends_its_writer() {
     let request = crate::UpdateRequest {
         columns: vec!["v".into()],
         rows: vec![(place, vec![Some(8.into())])],
+        seen: Vec::new(),
         as_pairs: false,
     };
     let error = late.update_rows(&table, &request).expect_err("conflict");

@@ -72,8 +72,18 @@ pub struct UpdateRequest {
     pub columns: Vec<String>,
     /// The rows, and the new values of those columns; none is the column's default.
     pub rows: Vec<(RowId, Vec<Option<Value>>)>,
+    /// The rows as they were read, in the same order, each with at least the columns of the table.
+    /// One that differs by now is error 601. Empty to take the rows as they are.
+    pub seen: Vec<Row>,
     /// True to log each row as a delete and an insert even where its key stays.
     pub as_pairs: bool,
+}
+
+fn row_moved() -> SqlError {
+    SqlError::new(
+        number::ROW_MOVED,
+        "Could not continue scan because a row was moved, changed or removed meanwhile.",
+    )
 }
 
 impl Transaction {
@@ -112,7 +122,8 @@ impl Transaction {
     ///
     /// # Errors
     /// As for [`Transaction::insert_rows`]; 8102 for an identity column; 3960 under snapshot
-    /// isolation for a row that was changed since, which ends the transaction.
+    /// isolation for a row that was changed since, which ends the transaction; 601 for a row that
+    /// is gone, or not as it was seen.
     pub fn update_rows(
         &mut self,
         table: &TableName,
@@ -126,6 +137,7 @@ impl Transaction {
             let table = state.table_id(table)?;
             let keys = request.rows.iter().map(|(row, _)| &row.0);
             let found = state.rows_at(id, table, keys)?;
+            state.require_as_seen(table, &found, &request.seen)?;
             let slots = state.table(table)?.slots(&request.columns)?;
             let mut sets = Vec::with_capacity(found.len());
             let mut images = Vec::with_capacity(found.len());
@@ -150,12 +162,18 @@ impl Transaction {
     ///
     /// # Errors
     /// As for [`Transaction::update_rows`].
-    pub fn delete_rows(&mut self, table: &TableName, rows: &[RowId]) -> SqlResult<Vec<Row>> {
+    pub fn delete_rows(
+        &mut self,
+        table: &TableName,
+        rows: &[RowId],
+        seen: &[Row],
+    ) -> SqlResult<Vec<Row>> {
         let id = self.id;
         self.database.attempt(Some(id), &self.waiting, |state| {
             state.require_open(id)?;
             let table = state.table_id(table)?;
             let found = state.rows_at(id, table, rows.iter().map(|row| &row.0))?;
+            state.require_as_seen(table, &found, seen)?;
             let definition = state.table(table)?;
             let images = found.iter().map(|(_, row)| definition.project(row)).collect();
             let plan = deletes(found);
@@ -208,15 +226,26 @@ impl DatabaseState {
             self.check_conflict(id, table, key)?;
             match self.seen(id, table, key) {
                 Some(row) => found.push((key.clone(), row.clone())),
-                None => {
-                    return Err(Refusal::Failed(SqlError::new(
-                        number::ROW_MOVED,
-                        "Could not continue scan because a row was moved or removed meanwhile.",
-                    )));
-                }
+                None => return Err(Refusal::Failed(row_moved())),
             }
         }
         Ok(found)
+    }
+
+    /// Refuses rows that were changed after they had been read. What was computed of them is of
+    /// no use any more.
+    fn require_as_seen(
+        &self,
+        table: TableId,
+        found: &[(SortKey, Row)],
+        seen: &[Row],
+    ) -> SqlResult<()> {
+        let definition = self.table(table)?;
+        let differs = |((_, row), seen): (&(SortKey, Row), &Row)| {
+            let now = definition.project(row);
+            seen.get(..now.len()).is_none_or(|seen| *seen != *now)
+        };
+        if found.iter().zip(seen).any(differs) { Err(row_moved()) } else { Ok(()) }
     }
 
     fn images(

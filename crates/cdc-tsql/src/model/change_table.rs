@@ -306,6 +306,9 @@ fn call_range(
             ),
         )
     };
+    if arguments.len() > 3 {
+        return Err(super::function::too_many_arguments(&format!("cdc.{name}")));
+    }
     let [from, to, filter] = arguments else { return Err(outside()) };
     let (Some(from), Some(to)) = (lsn_of(&from.value), lsn_of(&to.value)) else {
         return Err(outside());

@@ -126,6 +126,9 @@ pub(super) fn kind(name: &ObjectName, arguments: &[Kind]) -> Option<SqlResult<Ki
             ),
         )));
     }
+    if given > *most && spelt.starts_with("fn_cdc") {
+        return Some(Err(too_many_arguments(&format!("sys.{spelt}"))));
+    }
     if given < *least || given > *most {
         let number = if least == most { 174 } else { 189 };
         let wanted = if least == most {
@@ -136,6 +139,11 @@ pub(super) fn kind(name: &ObjectName, arguments: &[Kind]) -> Option<SqlResult<Ki
         return Some(Err(SqlError::new(number, format!("The {spelt} function {wanted}"))));
     }
     Some(Ok(Kind::new(sql_type.clone(), true)))
+}
+
+/// The error of a function of the catalogue with more arguments than it has.
+pub(super) fn too_many_arguments(name: &str) -> SqlError {
+    SqlError::new(8144, format!("Procedure or function {name} has too many arguments specified."))
 }
 
 /// The value of a function.

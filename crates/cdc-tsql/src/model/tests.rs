@@ -169,7 +169,7 @@ fn a_table_reads_with_the_place_of_each_row_and_seeks_by_its_key() {
     assert_eq!(shown, [(2.into(), "new".into()), (3.into(), "new".into())]);
     let place = cdc_fake::RowId::from_value(&rows[0][3]).expect("a place");
     let orders = TableName::new("dbo", "orders");
-    let deleted = rig.database.transact(|tx| tx.delete_rows(&orders, &[place]).map(|_| ()));
+    let deleted = rig.database.transact(|tx| tx.delete_rows(&orders, &[place], &[]).map(|_| ()));
     deleted.expect("there");
     assert_eq!(rig.read("orders", &Scan::default()).expect("readable").len(), 2);
 }

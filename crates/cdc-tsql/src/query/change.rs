@@ -68,7 +68,7 @@ pub(crate) fn changed_rows_with(
     context: &Context<'_>,
 ) -> SqlResult<Changed> {
     let binder = Binder::new(*context, Vec::new());
-    let mut level = Level::new(None, Tables::default().and(with));
+    let mut level = Level::new(None, Tables::default().and(with)?);
     let mut source = binder.from(changing.from, &mut level)?;
     let mut base = None;
     let slot = match target_of(changing.target, &level, &binder)? {
@@ -300,7 +300,7 @@ pub(crate) fn matched_rows_with(
     context: &Context<'_>,
 ) -> SqlResult<Matched> {
     let binder = Binder::new(*context, Vec::new());
-    let mut level = Level::new(None, Tables::default().and(with));
+    let mut level = Level::new(None, Tables::default().and(with)?);
     let left = binder.factor(target, &mut level, false)?;
     let right = binder.factor(source, &mut level, false)?;
     let conditions = binder.condition(on, &level)?.into_conjuncts();

@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
 };
 
-use cdc_fake::SqlResult;
+use cdc_fake::{SqlError, SqlResult};
 use sqlparser::ast;
 
 use super::{
@@ -256,13 +256,24 @@ impl<'a> Tables<'a> {
     }
 
     /// These and those of a WITH.
-    #[must_use]
-    pub(super) fn and(&self, with: Option<&'a ast::With>) -> Self {
+    ///
+    /// # Errors
+    /// 239 for a name that is there twice.
+    pub(super) fn and(&self, with: Option<&'a ast::With>) -> SqlResult<Self> {
         let mut tables = self.clone();
-        for table in with.map_or(&[][..], |with| &with.cte_tables) {
+        let own = with.map_or(&[][..], |with| &with.cte_tables);
+        for (at, table) in own.iter().enumerate() {
+            let name = &table.alias.name.value;
+            let twin = |other: &ast::Cte| other.alias.name.value.eq_ignore_ascii_case(name);
+            if own.iter().take(at).any(twin) {
+                return Err(SqlError::new(
+                    239,
+                    format!("Duplicate common table expression name '{name}' was specified."),
+                ));
+            }
             tables = tables.with(table.alias.name.value.clone(), TableMeaning::Query(table));
         }
-        tables
+        Ok(tables)
     }
 
     /// What a name means, and what was in sight when it was defined.

@@ -12,6 +12,15 @@ pub(super) fn syntax(near: impl std::fmt::Display) -> SqlError {
     SqlError::new(102, format!("Incorrect syntax near '{near}'."))
 }
 
+/// An aggregate of an aggregate or of a query.
+pub(super) fn aggregate_of_query() -> SqlError {
+    SqlError::new(
+        130,
+        "Cannot perform an aggregate function on an expression containing an aggregate or a \
+         subquery.",
+    )
+}
+
 /// A value where a condition has to be.
 pub(super) fn no_condition(near: impl std::fmt::Display) -> SqlError {
     SqlError::new(

@@ -405,8 +405,7 @@ const LONGEST_TEXT: usize = 64 * 1024 * 1024;
 
 impl Aggregate for Texts {
     fn kind(&self) -> Kind {
-        let Kind { collation, explicit_collation, .. } = self.argument;
-        Kind { collation, explicit_collation, ..Kind::new(self.result.clone(), true) }
+        Kind::new(self.result.clone(), true).collated_as(&self.argument)
     }
 
     fn add(&mut self, values: &[Value]) -> SqlResult<()> {

@@ -339,26 +339,29 @@ fn windows(lower: &str) -> Option<Collation> {
     })
 }
 
-/// The collation of a result of two texts, and whether it was named with `COLLATE`.
+/// The operand whose collation a result of two texts has: one that was named with `COLLATE`, else
+/// a column's, else the database's.
 ///
 /// # Errors
 /// 468 when two of the same rank differ.
-pub(super) fn united(left: &Kind, right: &Kind) -> SqlResult<(Option<Collation>, bool)> {
+pub(super) fn deciding<'k>(left: &'k Kind, right: &'k Kind) -> SqlResult<&'k Kind> {
+    let rank = |kind: &Kind| match kind.collation {
+        None => 0,
+        Some(_) if kind.explicit_collation => 3,
+        Some(_) if kind.fallback_collation => 1,
+        Some(_) => 2,
+    };
     match (left.collation, right.collation) {
-        (None, _) => Ok((right.collation, right.explicit_collation)),
-        (_, None) => Ok((left.collation, left.explicit_collation)),
-        (Some(one), Some(other)) if one == other => {
-            Ok((Some(one), left.explicit_collation || right.explicit_collation))
-        }
-        (one, _) if left.explicit_collation && !right.explicit_collation => Ok((one, true)),
-        (_, other) if right.explicit_collation && !left.explicit_collation => Ok((other, true)),
-        (Some(one), Some(other)) => Err(SqlError::new(
+        _ if rank(left) > rank(right) => Ok(left),
+        _ if rank(left) < rank(right) => Ok(right),
+        (Some(one), Some(other)) if one != other => Err(SqlError::new(
             468,
             format!(
                 "cannot resolve the collation conflict between \"{}\" and \"{}\"",
                 one.name, other.name
             ),
         )),
+        _ => Ok(left),
     }
 }
 
@@ -435,6 +438,7 @@ mod tests {
             explicit_collation: explicit,
             ..Kind::new(SqlType::VarChar(Length::Limited(5)), true)
         };
+        let fallback = |name| Kind { fallback_collation: true, ..kind(name, false) };
         let greek = Some("Greek_CI_AS");
         let latin = Some("Latin1_General_CI_AS");
         for (left, right, wins) in [
@@ -443,12 +447,15 @@ mod tests {
             (kind(latin, false), kind(greek, true), Some("Greek_CI_AS")),
             (kind(latin, true), kind(greek, false), Some("Latin1_General_CI_AS")),
             (kind(None, false), kind(None, false), None),
+            (fallback(latin), kind(greek, false), Some("Greek_CI_AS")),
+            (kind(latin, false), fallback(greek), Some("Latin1_General_CI_AS")),
         ] {
-            let (found, _) = united(&left, &right).expect("no conflict");
+            let found = deciding(&left, &right).expect("no conflict").collation;
             assert_eq!(found.map(|collation| collation.name), wins);
         }
         for explicit in [false, true] {
-            let clash = united(&kind(latin, explicit), &kind(greek, explicit));
+            let (latin, greek) = (kind(latin, explicit), kind(greek, explicit));
+            let clash = deciding(&latin, &greek);
             assert_eq!(clash.expect_err("conflict").number, 468);
         }
     }

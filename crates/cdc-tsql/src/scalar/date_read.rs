@@ -2,9 +2,10 @@
 //! DATEFORMAT or a style, names of months, times with AM and PM, offsets.
 
 use cdc_core::SqlType;
-use cdc_fake::SqlResult;
+use cdc_fake::{SqlError, SqlResult};
 
 use super::{
+    date_text,
     date_text::MONTHS,
     error,
     moment::{DAY_1900, TICKS_A_DAY, TICKS_A_MINUTE, TICKS_A_SECOND, Wall, days_of},
@@ -34,7 +35,7 @@ enum Token<'a> {
 ///
 /// # Errors
 /// 241 for a text that is none, 242 for a day that `datetime` or `smalldatetime` does not have,
-/// 50000 for the Hijri styles.
+/// 9809 for a style that there is not, 50000 for the Hijri styles.
 pub(super) fn read(
     text: &str,
     to: &SqlType,
@@ -44,6 +45,16 @@ pub(super) fn read(
 ) -> SqlResult<Wall> {
     if matches!(style, 130 | 131) {
         return Err(error::not_supported("the Hijri calendar of CONVERT's styles 130 and 131"));
+    }
+    if !date_text::is_style(style) {
+        return Err(SqlError::new(
+            9809,
+            format!(
+                "The style {style} is not supported for conversions from {} to {}.",
+                error::name(from),
+                error::name(to)
+            ),
+        ));
     }
     let old = matches!(to, SqlType::DateTime | SqlType::SmallDateTime);
     let mut tokens = tokens(text).ok_or_else(error::not_a_date)?;

@@ -113,6 +113,11 @@ fn forms(style: i32) -> Option<(DateForm, TimeForm, bool)> {
     Some((date, time, century))
 }
 
+/// True for a style that there is.
+pub(super) fn is_style(style: i32) -> bool {
+    forms(style).is_some()
+}
+
 /// The text of a date or time of a type in a style.
 ///
 /// # Errors

@@ -116,9 +116,8 @@ pub(crate) fn operator_kind(op: Operator, left: &Kind, right: &Kind) -> SqlResul
                     Err(error::invalid_operand(a, name))
                 };
             }
-            let (collation, explicit_collation) = collation::united(left, right)?;
-            let sql_type = concatenated(a, b);
-            return Ok(Kind { sql_type, nullable, collation, explicit_collation });
+            let deciding = collation::deciding(left, right)?;
+            return Ok(Kind::new(concatenated(a, b), nullable).collated_as(deciding));
         }
         (Family::Text, Family::Binary) | (Family::Binary, Family::Text) => return mismatch(),
         (Family::Number, Family::Text | Family::Binary) => number_result(op, a, a)?,
@@ -260,12 +259,14 @@ fn common_of_two(left: &Kind, right: &Kind) -> SqlResult<Kind> {
     let textual = |sql_type: &SqlType| {
         family(sql_type) == Family::Text || matches!(sql_type, SqlType::Text | SqlType::NText)
     };
-    let (collation, explicit_collation) = match (textual(a), textual(b)) {
-        (true, true) => collation::united(left, right)?,
-        _ if textual(&sql_type) => (winner.collation, winner.explicit_collation),
-        _ => (None, false),
+    let kind = match (textual(a), textual(b)) {
+        (true, true) => {
+            Kind::new(sql_type, nullable).collated_as(collation::deciding(left, right)?)
+        }
+        _ if textual(&sql_type) => Kind::new(sql_type, nullable).collated_as(winner),
+        _ => Kind::new(sql_type, nullable),
     };
-    Ok(Kind { sql_type, nullable, collation, explicit_collation })
+    Ok(kind)
 }
 
 /// The winning type, wide enough for the other.

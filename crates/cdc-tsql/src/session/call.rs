@@ -20,6 +20,9 @@ use crate::{
     talk::{Argument, KnownProcedure, Procedure, StatementKind},
 };
 
+/// The most arguments of a call.
+const MAX_PARAMETERS: usize = 2_100;
+
 /// An argument of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
@@ -94,7 +97,9 @@ impl Runner<'_> {
             let output = argument.output.clone().map(Receiver::Variable);
             given.push(Given { name: argument.name.clone(), value, output });
         }
+        let before = self.core.transactions.count;
         let (status, outputs) = self.invoke(&name, &given, frame)?;
+        let balance = self.balance(before);
         for (place, typed) in outputs {
             if let Some(Given { output: Some(Receiver::Variable(variable)), .. }) = given.get(place)
             {
@@ -109,6 +114,7 @@ impl Runner<'_> {
                 frame.set(variable, &Value::Int(status.into()), &kind, &scope.facts())
             })?;
         }
+        balance?;
         if !frame.in_procedure {
             go_on(self.replies.return_status(status))?;
         }
@@ -138,10 +144,27 @@ impl Runner<'_> {
     pub(super) fn execute_text(&mut self, text: &sqlparser::ast::Expr, frame: &Frame) -> Run<()> {
         let text = self.text(text, frame)?;
         let inner = frame.inner("")?;
-        let before = self.enter();
+        let (before, count) = (self.enter(), self.core.transactions.count);
         let result = self.text_of_statements(&text, &inner);
         self.leave(before)?;
-        result
+        result.and_then(|()| self.balance(count))
+    }
+
+    /// Refuses a call that has begun or ended a transaction of its caller. With implicit
+    /// transactions a call may.
+    fn balance(&self, before: u32) -> Run<()> {
+        let after = self.core.transactions.count;
+        if after == before || self.core.options.implicit_transactions {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            266,
+            format!(
+                "Transaction count after EXECUTE indicates a mismatching number of BEGIN and \
+                 COMMIT statements. Previous count = {before}, current count = {after}."
+            ),
+        )
+        .into())
     }
 
     /// Remembers what a text gives back when it ends.
@@ -201,15 +224,25 @@ impl Runner<'_> {
         // A handle means another text in another session.
         self.repeatable &= own(&name) == Some(Own::ExecuteSql);
         let remote = Frame { in_procedure: true, ..Frame::default() };
+        if given.len() > MAX_PARAMETERS {
+            let error = SqlError::new(
+                8003,
+                "The incoming request has too many parameters. The server supports a maximum of \
+                 2100 parameters. Reduce the number of parameters and resend the request.",
+            );
+            return Err(located(error.into(), &remote));
+        }
+        let before = self.core.transactions.count;
         let called = self.invoke(&name, &given, &remote);
         let (status, outputs) = called.map_err(|failure| located(failure, &remote))?;
+        let balance = self.balance(before);
         go_on(self.replies.return_status(status))?;
         for (place, typed) in outputs {
             let name = names.get(place).map_or("", String::as_str);
             let place = u16::try_from(place).unwrap_or(u16::MAX);
             go_on(self.replies.return_value(place, name, &typed))?;
         }
-        Ok(())
+        balance.map_err(|failure| located(failure, &remote))
     }
 
     /// Calls a procedure. Gives its status, and the values of its output parameters by the place

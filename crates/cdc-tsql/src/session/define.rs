@@ -8,7 +8,7 @@ use cdc_fake::{
 use sqlparser::ast;
 
 use super::{
-    failure::Run,
+    failure::{Failure, Run},
     frame::Frame,
     runner::Runner,
     target::{Home, Place},
@@ -22,13 +22,16 @@ use crate::{
 };
 
 impl Runner<'_> {
-    /// The kind that a type's name means.
+    /// The kind that a type's name means, in a declaration.
     pub(super) fn kind_of(
         &self,
         data_type: &ast::DataType,
         collation: Option<&ast::ObjectName>,
     ) -> SqlResult<Kind> {
-        query::kind_of(data_type, collation)
+        query::kind_of(data_type, collation).map_err(|error| match error.number {
+            243 => SqlError::new(2715, format!("Cannot find data type {data_type}.")),
+            _ => error,
+        })
     }
 
     pub(super) fn define(&mut self, definition: &Definition, frame: &Frame) -> Run<()> {
@@ -82,7 +85,12 @@ impl Runner<'_> {
                 self.alter_table(&place, action, text, frame)
             }
             Definition::CreateIndex { name, table, index } => {
-                let place = self.altered(table, frame)?;
+                let place = self.altered(table, frame).map_err(|failure| match failure {
+                    Failure::Error(error) if error.number == 4902 => {
+                        Failure::Error(SqlError::new(1088, error.message))
+                    }
+                    other => other,
+                })?;
                 let index = index_definition(name, index);
                 let change = SchemaChange::AddIndex { table: place.table.clone(), index };
                 Ok(self.change_schema(&place.database, &change, None)?)

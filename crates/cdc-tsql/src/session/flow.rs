@@ -82,6 +82,7 @@ impl Runner<'_> {
             Body::Use(name) => self.use_database(name, frame)?,
             Body::Begin(label) => {
                 let name = self.label(label.as_ref(), frame)?;
+                self.begin_implicitly()?;
                 self.begin(&name)?;
             }
             Body::Commit(_) => self.commit(frame)?,

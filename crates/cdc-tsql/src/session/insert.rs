@@ -20,6 +20,9 @@ use crate::{
     talk::{Change, Done, Message, Replies, ResultColumn, StatementKind},
 };
 
+/// The most rows that a server takes in the VALUES of an INSERT.
+const MAX_ROW_VALUES: usize = 1000;
+
 /// Rows to insert, before they fit their columns: the kinds of their columns, and none for a
 /// default.
 struct Source {
@@ -38,10 +41,15 @@ impl Runner<'_> {
         self.require(&place, Permission::Insert)?;
         let identity_insert = self.inserts_identity(&place);
         let columns = target_columns(insert, &place, identity_insert)?;
+        let unlisted_identity = insert.columns.is_empty()
+            && place.columns.iter().any(|column| column.identity && !is_generated(column));
         let mut source = self.source(insert, columns.len(), frame)?;
         let explicit = !insert.columns.is_empty();
         let given = source.kinds.len();
         if !matches!(insert.source, InsertSource::DefaultValues) && given != columns.len() {
+            if unlisted_identity && given == columns.len() + 1 {
+                return Err(identity_not_listed(&place).into());
+            }
             return Err(count_mismatch(given, columns.len(), explicit, &insert.source).into());
         }
         if let Some(top) = self.top(insert.top.as_ref(), frame)? {
@@ -102,12 +110,40 @@ impl Runner<'_> {
     fn values(&mut self, rows: &[Vec<Option<ast::Expr>>], frame: &Frame) -> Run<Source> {
         let width = rows.first().map_or(0, Vec::len);
         let single = rows.len() == 1;
+<<<<<<< HEAD
         if rows.iter().any(|row| row.len() != width) {
             return Err(SqlError::new(
                 10_709,
                 "The number of columns for each row in a table value constructor must be the same.",
             )
             .into());
+=======
+        if rows.len() > MAX_ROW_VALUES {
+            return Err(SqlError::new(
+                10_738,
+                "The number of row value expressions in the INSERT statement exceeds the maximum \
+                 allowed number of 1000 row values.",
+            )
+            .into());
+        }
+        for row in rows {
+            if row.len() != width {
+                return Err(SqlError::new(
+                    10_709,
+                    "The number of columns for each row in a table value constructor must be the \
+                     same.",
+                )
+                .into());
+            }
+            let values = self.scoped(frame, |_, context| {
+                row.iter()
+                    .map(|value| {
+                        value.as_ref().map(|value| query::scalar(value, context)).transpose()
+                    })
+                    .collect::<SqlResult<Vec<_>>>()
+            })?;
+            typed.push(values);
+>>>>>>> h-breaker
         }
         let typed: Vec<Vec<Option<Typed>>> = self.scoped(frame, |_, context| {
             let value = |value: &Option<ast::Expr>| {
@@ -234,7 +270,7 @@ impl Place {
 fn target_columns(insert: &Insert, place: &Place, identity: bool) -> SqlResult<Vec<usize>> {
     if insert.columns.is_empty() {
         let writable = |(_, column): &(usize, &crate::relation::RelationColumn)| {
-            !is_generated(column) && (identity || !column.identity)
+            !is_generated(column) && !column.identity
         };
         return Ok(place.columns.iter().enumerate().filter(writable).map(|(at, _)| at).collect());
     }
@@ -263,6 +299,17 @@ fn target_columns(insert: &Insert, place: &Place, identity: bool) -> SqlResult<V
         places.push(at);
     }
     Ok(places)
+}
+
+fn identity_not_listed(place: &Place) -> SqlError {
+    SqlError::new(
+        8101,
+        format!(
+            "An explicit value for the identity column in table '{}' can only be specified when a \
+             column list is used and IDENTITY_INSERT is ON.",
+            place.table.name
+        ),
+    )
 }
 
 /// The kind that the values of a column of VALUES go together in.

@@ -47,7 +47,9 @@ impl Runner<'_> {
         if merge.top.is_some() {
             return Err(unsupported("MERGE TOP").into());
         }
-        let rows = self.writing(frame, |runner, frame| runner.merge_found(merge, frame))?;
+        let rows = self.writing(frame, |runner, frame| {
+            runner.until_as_seen(|runner| runner.merge_found(merge, frame))
+        })?;
         self.counted(rows, StatementKind::Merge, frame)
     }
 
@@ -103,6 +105,7 @@ impl Runner<'_> {
         let clauses = || merge.clauses.iter().enumerate();
         for (at, clause) in clauses() {
             if matches!(clause.action, MergeAction::Delete) {
+<<<<<<< HEAD
                 let ids: Vec<RowId> =
                     of(at).filter_map(|deed| deed.row.as_ref().map(|(id, _)| id.clone())).collect();
                 let removed = self.delete_rows(place, &ids)?;
@@ -111,15 +114,22 @@ impl Runner<'_> {
                         ChangedRow::deleted(row).because_of(deed.source.as_ref())
                     }),
                 );
+=======
+                let (ids, seen): (Vec<RowId>, Vec<Row>) =
+                    of(at).filter_map(|deed| deed.row.clone()).unzip();
+                let removed = self.delete_rows(place, &ids, &seen)?;
+                told.extend(removed.into_iter().map(|row| ("DELETE", Some(row), None)));
+>>>>>>> h-breaker
             }
         }
         for (at, clause) in clauses() {
             if let MergeAction::Update(assignments) = &clause.action {
                 let (mut request, targets) = update_request(assignments, place)?;
                 for deed in of(at) {
-                    let Some((id, _)) = &deed.row else { continue };
+                    let Some((id, seen)) = &deed.row else { continue };
                     let values = self.fit(deed, &targets, place, kinds.get(at), &facts)?;
                     request.rows.push((id.clone(), values));
+                    request.seen.push(seen.clone());
                 }
                 let pairs = self.update_rows(place, &request)?;
                 told.extend(pairs.into_iter().zip(of(at)).map(|(pair, deed)| {

@@ -136,7 +136,10 @@ impl Runner<'_> {
         self.core.last.error = raised.number;
         self.core.last.rows = 0;
         let mut reaches = reach(&raised);
-        let strict = self.core.options.xact_abort && !matches!(body, Body::RaisError(_));
+        // `XACT_ABORT` leaves alone what RAISERROR raised, and a call that was out of balance.
+        let strict = self.core.options.xact_abort
+            && !matches!(body, Body::RaisError(_))
+            && raised.number != 266;
         if strict || matches!(body, Body::Throw(_)) {
             let least = if strict { Reach::Transaction } else { Reach::Batch };
             reaches = reaches.max(least);

@@ -189,8 +189,14 @@ impl Runner<'_> {
         self.change(place, |part| part.update_rows(&place.table, request))
     }
 
-    pub(super) fn delete_rows(&mut self, place: &Place, rows: &[RowId]) -> SqlResult<Vec<Row>> {
-        self.change(place, |part| part.delete_rows(&place.table, rows))
+    /// Removes rows, each as it was seen when `seen` has it.
+    pub(super) fn delete_rows(
+        &mut self,
+        place: &Place,
+        rows: &[RowId],
+        seen: &[Row],
+    ) -> SqlResult<Vec<Row>> {
+        self.change(place, |part| part.delete_rows(&place.table, rows, seen))
     }
 
     pub(super) fn truncate(&mut self, name: &ObjectName, frame: &Frame) -> Run<()> {

@@ -4,7 +4,7 @@ use cdc_fake::{Permission, SqlError, UpdateRequest, Value};
 use sqlparser::ast;
 
 use super::{
-    failure::Run,
+    failure::{Failure, Run},
     frame::Frame,
     output::{ChangedRow, Changes},
     query_run::names_variable,
@@ -19,6 +19,11 @@ use crate::{
     talk::StatementKind,
 };
 
+/// The error of a row that is gone, or not as it was read.
+const ROW_MOVED: i32 = 601;
+/// How often a statement is run again for such a row. Each time another one has written it.
+const MAX_ROUNDS: usize = 10_000;
+
 /// What becomes of a value that an UPDATE computes.
 #[derive(Clone, Copy)]
 struct Destination<'a> {
@@ -32,8 +37,25 @@ impl Runner<'_> {
         if update.with.is_some() {
             return Err(unsupported("UPDATE with a common table expression").into());
         }
-        let rows = self.writing(frame, |runner, frame| runner.update_found(update, frame))?;
+        let rows = self.writing(frame, |runner, frame| {
+            runner.until_as_seen(|runner| runner.update_found(update, frame))
+        })?;
         self.counted(rows, StatementKind::Update, frame)
+    }
+
+    /// Runs a change of rows again when another transaction has changed one of them after it was
+    /// read: the new values are those of the row as it is once it can be locked.
+    pub(super) fn until_as_seen<T>(&mut self, mut work: impl FnMut(&mut Self) -> Run<T>) -> Run<T> {
+        for _ in 0..MAX_ROUNDS {
+            match work(self) {
+                Err(Failure::Error(error)) if error.number == ROW_MOVED => {
+                    self.core.transactions.rollback_to_mark()?;
+                    self.core.transactions.mark()?;
+                }
+                other => return other,
+            }
+        }
+        work(self)
     }
 
     fn update_found(&mut self, update: &Update, frame: &Frame) -> Run<u64> {
@@ -57,6 +79,7 @@ impl Runner<'_> {
         let mut request = UpdateRequest {
             columns: columns.iter().map(|at| place.name_of(*at)).collect(),
             rows: Vec::with_capacity(changed.rows.len()),
+            seen: changed.rows.iter().map(|(row, _)| row.clone()).collect(),
             as_pairs: false,
         };
         let facts = self.facts(frame)?;
@@ -124,7 +147,9 @@ impl Runner<'_> {
         if delete.with.is_some() {
             return Err(unsupported("DELETE with a common table expression").into());
         }
-        let rows = self.writing(frame, |runner, frame| runner.delete_found(delete, frame))?;
+        let rows = self.writing(frame, |runner, frame| {
+            runner.until_as_seen(|runner| runner.delete_found(delete, frame))
+        })?;
         self.counted(rows, StatementKind::Delete, frame)
     }
 
@@ -147,7 +172,8 @@ impl Runner<'_> {
             .iter()
             .map(|(row, _)| location(&changed.columns, row))
             .collect::<Result<Vec<_>, _>>()?;
-        let removed = self.delete_rows(&place, &ids)?;
+        let seen: Vec<_> = changed.rows.iter().map(|(row, _)| row.clone()).collect();
+        let removed = self.delete_rows(&place, &ids, &seen)?;
         if let Some(output) = &delete.output {
             let rows = removed.into_iter().map(ChangedRow::deleted).collect();
             let changes = Changes { columns: &place.columns, rows, merged: None };

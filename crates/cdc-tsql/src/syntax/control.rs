@@ -173,7 +173,7 @@ impl Reader {
 
     fn declaration(&mut self) -> Read<Declaration> {
         let name = self.variable()?;
-        self.note_declaration(&name);
+        self.note_declaration(&name)?;
         self.take("AS");
         if self.take("TABLE") {
             let table = self.table_body()?;

@@ -21,7 +21,9 @@ impl Reader {
         let on = self.parsed_until(end, Parser::parse_expr)?;
         let mut clauses = Vec::new();
         while self.take("WHEN") {
-            clauses.push(self.merge_clause()?);
+            let clause = self.merge_clause()?;
+            refuse_after(&clauses, &clause).map_err(|error| self.error(error))?;
+            clauses.push(clause);
         }
         if clauses.is_empty() {
             return Err(self.unexpected());
@@ -113,4 +115,40 @@ impl Reader {
         })?;
         Ok(MergeAction::Insert { columns, values })
     }
+}
+
+/// Refuses a clause that those of the same kind before it leave nothing to do.
+fn refuse_after(before: &[MergeClause], clause: &MergeClause) -> Result<(), SqlError> {
+    let words = match clause.when {
+        MergeWhen::Matched => "MATCHED",
+        MergeWhen::NotMatchedByTarget => "NOT MATCHED",
+        MergeWhen::NotMatchedBySource => "NOT MATCHED BY SOURCE",
+    };
+    let mut alike = before.iter().filter(|other| other.when == clause.when);
+    let kind = std::mem::discriminant(&clause.action);
+    if alike.clone().any(|other| other.condition.is_none()) {
+        return Err(SqlError::new(
+            5324,
+            format!(
+                "In a MERGE statement, a 'WHEN {words}' clause with a search condition cannot \
+                 appear after a 'WHEN {words}' clause with no search condition."
+            ),
+        ));
+    }
+    let inserts = clause.when == MergeWhen::NotMatchedByTarget;
+    if alike.any(|other| inserts || std::mem::discriminant(&other.action) == kind) {
+        let action = match clause.action {
+            MergeAction::Update(_) => "UPDATE",
+            MergeAction::Delete => "DELETE",
+            MergeAction::Insert { .. } | MergeAction::InsertDefaults => "INSERT",
+        };
+        return Err(SqlError::new(
+            10_714,
+            format!(
+                "An action of type 'WHEN {words}' cannot appear more than once in a '{action}' \
+                 clause of a MERGE statement."
+            ),
+        ));
+    }
+    Ok(())
 }

@@ -55,11 +55,19 @@ impl Reader {
         }
     }
 
-    /// Notes that the variable just read is declared here.
-    pub(super) fn note_declaration(&mut self, name: &str) {
-        if let Some(place) = self.last_place() {
-            self.declared.entry(name.to_lowercase()).or_insert(place);
+    /// Notes that the variable just read is declared here, and nowhere else in the batch.
+    pub(super) fn note_declaration(&mut self, name: &str) -> Read<()> {
+        let Some(place) = self.last_place() else { return Ok(()) };
+        if *self.declared.entry(name.to_lowercase()).or_insert(place) == place {
+            return Ok(());
         }
+        Err(self.error(SqlError::new(
+            134,
+            format!(
+                "The variable name '{name}' has already been declared. Variable names must be \
+                 unique within a query batch or stored procedure."
+            ),
+        )))
     }
 
     fn last_place(&self) -> Option<Location> {

@@ -34,9 +34,29 @@ pub(super) fn read(text: &str, settings: &Settings) -> Result<Vec<TokenWithSpan>
     for token in &mut read {
         name(token, settings);
     }
+    read = joined_comparisons(read);
     dollar_actions(&mut read);
     parses(&mut read)?;
     escapes(read)
+}
+
+/// `!<` and `!>` as the operators they stand for.
+fn joined_comparisons(read: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(read.len());
+    for token in read {
+        let opposite = match token.token {
+            Token::Lt => Some(Token::GtEq),
+            Token::Gt => Some(Token::LtEq),
+            _ => None,
+        };
+        match (opposite, joined.last_mut()) {
+            (Some(opposite), Some(last)) if last.token == Token::ExclamationMark => {
+                last.token = opposite;
+            }
+            _ => joined.push(token),
+        }
+    }
+    joined
 }
 
 fn unreadable(error: &sqlparser::tokenizer::TokenizerError) -> SyntaxError {

@@ -159,6 +159,7 @@ fn an_identity_column_takes_no_update_and_a_default_can_be_asked_for() {
     let update = |column: &str| UpdateRequest {
         columns: vec![column.into()],
         rows: vec![(place.clone(), vec![None])],
+        seen: Vec::new(),
         as_pairs: false,
     };
     let mut tx = database.begin();

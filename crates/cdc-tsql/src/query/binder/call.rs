@@ -16,8 +16,8 @@ use crate::{
         naming::parts,
         plan::AggregatePlan,
         refusal::{
-            argument_count, misplaced_aggregate, no_function, no_qualified_function, syntax,
-            unsupported,
+            aggregate_of_query, argument_count, misplaced_aggregate, no_function,
+            no_qualified_function, syntax, unsupported,
         },
     },
     relation::ObjectName,
@@ -331,11 +331,7 @@ impl<'a> Binder<'a> {
         match level.place.get() {
             Place::Row => return Err(misplaced_aggregate()),
             Place::Aggregate => {
-                return Err(SqlError::new(
-                    130,
-                    "Cannot perform an aggregate function on an expression containing an \
-                     aggregate or a subquery.",
-                ));
+                return Err(aggregate_of_query());
             }
             Place::Group | Place::Output => {}
         }

@@ -6,7 +6,7 @@ use sqlparser::ast::{self, LimitClause, OrderByKind, SetExpr, SetOperator, SetQu
 
 use super::{
     Binder,
-    select::{is_descending, is_whole, orderable, ordinal, row_count_type},
+    select::{is_descending, is_whole, orderable, ordinal, refuse_repeated, row_count_type},
 };
 use crate::{
     kind::Kind,
@@ -39,7 +39,7 @@ impl<'a> Binder<'a> {
         alone: bool,
     ) -> SqlResult<Plan> {
         refuse_foreign(query)?;
-        let tables = tables.and(query.with.as_ref());
+        let tables = tables.and(query.with.as_ref())?;
         let offset = match &query.limit_clause {
             None => None,
             Some(LimitClause::LimitOffset { limit: None, offset, limit_by })
@@ -152,7 +152,7 @@ impl<'a> Binder<'a> {
         let OrderByKind::Expressions(exprs) = &order.kind else {
             return Err(unsupported("ORDER BY ALL"));
         };
-        exprs
+        let keys: Vec<OrderKey> = exprs
             .iter()
             .map(|key| {
                 let place = match ordinal(&key.expr, columns.len()) {
@@ -180,7 +180,9 @@ impl<'a> Binder<'a> {
                     descending: is_descending(key)?,
                 })
             })
-            .collect()
+            .collect::<SqlResult<_>>()?;
+        refuse_repeated(&keys)?;
+        Ok(keys)
     }
 
     /// OFFSET and FETCH.
@@ -291,6 +293,7 @@ impl<'a> Binder<'a> {
         let inside = before.with(name.clone(), TableMeaning::Working { id, columns });
         let mut step = self.nested(|| self.body(right, None, &inside, &none))?;
         step.recursive = false;
+        refuse_in_recursion(&step, right, name)?;
         if step.columns.len() != anchor.columns.len() {
             return Err(SqlError::new(
                 205,
@@ -327,6 +330,32 @@ impl<'a> Binder<'a> {
             base: None,
         })
     }
+}
+
+/// Refuses what the recursive part of a common table expression must not have.
+fn refuse_in_recursion(step: &Plan, body: &SetExpr, name: &str) -> SqlResult<()> {
+    let (Body::Select(plan), SetExpr::Select(select)) = (&step.body, body) else {
+        return Ok(());
+    };
+    let (number, what) = match () {
+        () if plan.distinct => (460, "DISTINCT operator is"),
+        () if select.top.is_some() => (461, "The TOP or OFFSET operator is"),
+        () if select.from.iter().flat_map(|table| &table.joins).any(is_outer) => {
+            (462, "Outer join is")
+        }
+        () if plan.group.is_some() => (467, "GROUP BY, HAVING, or aggregate functions are"),
+        () => return Ok(()),
+    };
+    let place = "not allowed in the recursive part of a recursive common table expression";
+    Err(SqlError::new(number, format!("{what} {place} '{name}'.")))
+}
+
+fn is_outer(join: &ast::Join) -> bool {
+    use ast::JoinOperator as J;
+    matches!(
+        join.join_operator,
+        J::Left(_) | J::LeftOuter(_) | J::Right(_) | J::RightOuter(_) | J::FullOuter(_)
+    )
 }
 
 /// A column of a query's row, in slot 0; a bare NULL when it is one for every row.

@@ -176,7 +176,7 @@ impl<'a> Binder<'a> {
                 continue;
             }
             let mut kind = column.kind.clone();
-            self.collate(&mut kind);
+            self.collate(&mut kind, true);
             items.push(Item {
                 expr: Expr::column(source.slot, index, kind.clone()),
                 column: ResultColumn {
@@ -200,7 +200,7 @@ impl<'a> Binder<'a> {
         let OrderByKind::Expressions(exprs) = &order.kind else {
             return Err(unsupported("ORDER BY ALL"));
         };
-        exprs
+        let keys: Vec<OrderKey> = exprs
             .iter()
             .map(|key| {
                 let descending = is_descending(key)?;
@@ -219,7 +219,9 @@ impl<'a> Binder<'a> {
                 }
                 Ok(OrderKey { by, kind, descending })
             })
-            .collect()
+            .collect::<SqlResult<_>>()?;
+        refuse_repeated(&keys)?;
+        Ok(keys)
     }
 
     fn order_by(
@@ -382,6 +384,26 @@ pub(super) fn ordinal(expr: &ast::Expr, columns: usize) -> SqlResult<Option<usiz
             ),
         )),
     }
+}
+
+/// Refuses a column that rows are ordered by twice.
+pub(super) fn refuse_repeated(keys: &[OrderKey]) -> SqlResult<()> {
+    let alike = |one: &OrderKey, other: &OrderKey| match (&one.by, &other.by) {
+        (OrderBy::Output(one), OrderBy::Output(other)) => one == other,
+        (OrderBy::Value(one), OrderBy::Value(other)) => {
+            matches!(one.node, Node::Column(_)) && one == other
+        }
+        _ => false,
+    };
+    let repeated = |(at, key): (usize, &OrderKey)| keys.iter().take(at).any(|o| alike(o, key));
+    if keys.iter().enumerate().any(repeated) {
+        return Err(SqlError::new(
+            169,
+            "A column has been specified more than once in the order by list. Columns in the \
+             order by list must be unique.",
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses types that have no order.

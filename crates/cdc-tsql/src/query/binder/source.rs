@@ -65,10 +65,7 @@ impl<'a> Binder<'a> {
                 Some(left) => cross(left, source),
             });
         }
-        for (index, source) in level.sources.iter().enumerate() {
-            let others = level.sources.iter().skip(index + 1);
-            refuse_duplicate(source, others, self)?;
-        }
+        refuse_duplicates(level, 0, self)?;
         Ok(whole)
     }
 
@@ -81,10 +78,11 @@ impl<'a> Binder<'a> {
         let first = level.slots;
         let mut left = self.factor(&table.relation, level, false)?;
         for join in &table.joins {
-            let middle = level.slots;
+            let (middle, known) = (level.slots, level.sources.len());
             let apply =
                 matches!(join.join_operator, JoinOperator::CrossApply | JoinOperator::OuterApply);
             let right = self.factor(&join.relation, level, apply)?;
+            refuse_duplicates(level, known, self)?;
             let slots = (first..middle, middle..level.slots);
             left = self.join(left, right, slots, &join.join_operator, level)?;
         }
@@ -373,6 +371,14 @@ fn nullable(level: &mut Level<'_>, slots: &Range<usize>) {
             column.kind = Kind { nullable: true, ..column.kind.clone() };
         }
     }
+}
+
+/// Refuses a source that is exposed by the name of one before it, of the sources from a place on.
+fn refuse_duplicates(level: &Level<'_>, from: usize, binder: &Binder<'_>) -> SqlResult<()> {
+    for (index, source) in level.sources.iter().enumerate().skip(from) {
+        refuse_duplicate(source, level.sources.iter().take(index), binder)?;
+    }
+    Ok(())
 }
 
 fn refuse_duplicate<'v>(

@@ -9,9 +9,9 @@ use crate::{
     kind::Kind,
     query::{
         expression::{Condition, Conversion, Expr, Node},
-        level::Level,
+        level::{Level, Place},
         plan::Subquery,
-        refusal::{several_columns, syntax, unsupported},
+        refusal::{aggregate_of_query, several_columns, syntax, unsupported},
         type_name::{cast_kind, no_collation},
     },
     scalar::{self, Operator, Unary},
@@ -24,14 +24,16 @@ impl<'a> Binder<'a> {
     /// 207, 209, 4104, 137 for names; 102 for a condition; what operators and functions refuse.
     pub(crate) fn value(&self, expr: &'a ast::Expr, level: &Level<'a>) -> SqlResult<Expr> {
         let mut value = self.nested(|| self.value_of(expr, level))?;
-        self.collate(&mut value.kind);
+        let is_column = matches!(value.node, Node::Column(_));
+        self.collate(&mut value.kind, is_column);
         Ok(value)
     }
 
-    /// A text without a collation has the database's.
-    pub(super) fn collate(&self, kind: &mut Kind) {
+    /// A text without a collation has the database's: a column has it as its own.
+    pub(super) fn collate(&self, kind: &mut Kind, is_column: bool) {
         if kind.collation.is_none() && is_text(&kind.sql_type) {
             kind.collation = Some(self.facts.collation);
+            kind.fallback_collation = !is_column;
         }
     }
 
@@ -196,8 +198,7 @@ impl<'a> Binder<'a> {
         let of = self.value(of, level)?;
         let mut kind = cast_kind(data_type)?;
         if kind.collation.is_none() && is_text(&kind.sql_type) {
-            kind.collation = of.kind.collation;
-            kind.explicit_collation = of.kind.explicit_collation && of.kind.collation.is_some();
+            kind = kind.collated_as(&of.kind);
         }
         if matches!(of.node, Node::Null) {
             return Ok(Expr::new(Node::Constant(Value::Null), kind));
@@ -242,6 +243,7 @@ impl<'a> Binder<'a> {
         }
         value.kind.collation = Some(collation);
         value.kind.explicit_collation = true;
+        value.kind.fallback_collation = false;
         Ok(value)
     }
 
@@ -304,6 +306,9 @@ impl<'a> Binder<'a> {
 
     /// Binds a query inside an expression.
     pub(super) fn subquery(&self, query: &'a ast::Query, level: &Level<'a>) -> SqlResult<Subquery> {
+        if level.place.get() == Place::Aggregate {
+            return Err(aggregate_of_query());
+        }
         let plan = self.nested(|| self.query(query, Some(level), &level.tables, false))?;
         if plan.recursive {
             level.recursive.set(true);

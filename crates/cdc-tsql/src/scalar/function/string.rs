@@ -19,8 +19,8 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     define("LEFT", 2, 2, text_of_first, |call| side(call, true)),
     define("RIGHT", 2, 2, text_of_first, |call| side(call, false)),
     define("SUBSTRING", 2, 3, substring_kind, substring),
-    define("UPPER", 1, 1, text_of_first, |call| mapped(call, str::to_uppercase)),
-    define("LOWER", 1, 1, text_of_first, |call| mapped(call, str::to_lowercase)),
+    define("UPPER", 1, 1, text_of_first, |call| mapped(call, upper)),
+    define("LOWER", 1, 1, text_of_first, |call| mapped(call, lower)),
     define("REVERSE", 1, 1, text_of_first, |call| mapped(call, |t| t.chars().rev().collect())),
     define("LTRIM", 1, 2, text_of_first, |call| trimmed(call, true, false)),
     define("RTRIM", 1, 2, text_of_first, |call| trimmed(call, false, true)),
@@ -135,11 +135,25 @@ fn substring(call: &Call<'_>) -> SqlResult<Value> {
     call.text_result(&part(&text, begin, count, is_national_argument(call, 0)?))
 }
 
+/// Each character by itself, so that the length stays: `ß` has no upper case of one character.
+fn upper(text: &str) -> String {
+    text.chars().map(|one| single(one, one.to_uppercase())).collect()
+}
+
+fn lower(text: &str) -> String {
+    text.chars().map(|one| single(one, one.to_lowercase())).collect()
+}
+
 fn mapped(call: &Call<'_>, map: fn(&str) -> String) -> SqlResult<Value> {
     match call.text(0)? {
         Some(text) => call.text_result(&map(&text)),
         None => Ok(Value::Null),
     }
+}
+
+/// The only character of a mapping, or the character itself when it has several.
+fn single(character: char, mut mapping: impl ExactSizeIterator<Item = char>) -> char {
+    if mapping.len() == 1 { mapping.next().unwrap_or(character) } else { character }
 }
 
 fn trimmed(call: &Call<'_>, left: bool, right: bool) -> SqlResult<Value> {
@@ -267,7 +281,7 @@ fn stuff(call: &Call<'_>) -> SqlResult<Value> {
 
 fn place_kind(signature: &Signature<'_>) -> SqlResult<Kind> {
     let text = signature.kind(1)?;
-    collation::united(signature.kind(0)?, text)?;
+    collation::deciding(signature.kind(0)?, text)?;
     let large = length(&text_kind(text).sql_type) == Length::Max;
     Ok(signature.result(if large { SqlType::BigInt } else { SqlType::Int }))
 }
@@ -279,7 +293,7 @@ fn unit_place(text: &str, place: usize, national: bool) -> Value {
 }
 
 fn united_collation(call: &Call<'_>) -> SqlResult<Collation> {
-    let (found, _) = collation::united(&call.typed(0)?.kind, &call.typed(1)?.kind)?;
+    let found = collation::deciding(&call.typed(0)?.kind, &call.typed(1)?.kind)?.collation;
     Ok(found.unwrap_or(call.facts.collation))
 }
 
@@ -335,8 +349,8 @@ fn joined_kind(signature: &Signature<'_>, separator: Option<usize>) -> SqlResult
     }
     let mut collation_found = Kind::new(SqlType::Int, false);
     for kind in &kinds {
-        let (collation, explicit_collation) = collation::united(&collation_found, kind)?;
-        collation_found = Kind { collation, explicit_collation, ..collation_found };
+        let deciding = collation::deciding(&collation_found, kind)?.clone();
+        collation_found = collation_found.collated_as(&deciding);
     }
     let sql_type = if national { SqlType::NVarChar(sum) } else { SqlType::VarChar(sum) };
     Ok(Kind { sql_type, ..collation_found })

@@ -1,0 +1,315 @@
+//! What no well-behaved client sends: large, deep and odd batches and calls end with an answer or
+//! an error, soon and in bounded memory, and sessions that go away leave nothing behind.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use std::{
+    fmt::Write as _,
+    ops::ControlFlow,
+    thread,
+    time::{Duration, Instant},
+};
+
+use cdc_core::{Length, SqlType, Timestamp};
+use cdc_fake::{FakeServer, Value, VirtualClock, Zone};
+use cdc_tsql::{
+    Server, ServerSettings, Session,
+    kind::Typed,
+    relation::ObjectName,
+    talk::{Argument, Change, Conversation as _, Done, Message, Procedure, Replies, ResultColumn},
+};
+
+/// Counts what is told, and leaves after so many rows.
+#[derive(Default)]
+struct Heard {
+    rows: Vec<Vec<Value>>,
+    errors: Vec<i32>,
+    leaves_after: Option<usize>,
+}
+
+impl Replies for Heard {
+    fn columns(&mut self, _: &[ResultColumn]) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn row(&mut self, row: &[Value]) -> ControlFlow<()> {
+        self.rows.push(row.to_vec());
+        match self.leaves_after {
+            Some(rows) if self.rows.len() >= rows => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn done(&mut self, _: Done) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn message(&mut self, message: &Message) -> ControlFlow<()> {
+        if message.class > 10 {
+            self.errors.push(message.number);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn changed(&mut self, _: &Change) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn return_status(&mut self, _: i32) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn return_value(&mut self, _: u16, _: &str, _: &Typed) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+fn server() -> Server {
+    let clock = VirtualClock::manual(Timestamp::from_micros(1_709_294_400_000_000));
+    let server =
+        Server::new(FakeServer::new(clock, Zone::UTC), ServerSettings { waits_move_clock: true });
+    let mut owner = server.owner_session("master").expect("opens");
+    tell(&mut owner, "CREATE DATABASE shop");
+    server
+}
+
+fn session(server: &Server) -> Session {
+    server.owner_session("shop").expect("opens")
+}
+
+fn tell(session: &mut Session, text: &str) -> Heard {
+    let mut heard = Heard::default();
+    session.batch(text, &mut heard);
+    heard
+}
+
+fn one(session: &mut Session, text: &str) -> Value {
+    let heard = tell(session, text);
+    assert_eq!(heard.errors, [], "{text:.80}");
+    heard.rows[0][0].clone()
+}
+
+fn text(text: &str) -> Argument {
+    let typed = Typed::new(SqlType::NVarChar(Length::Max), Value::text(text));
+    Argument { name: None, typed, output: false, default: false }
+}
+
+fn execute_sql(session: &mut Session, arguments: Vec<Argument>) -> Heard {
+    let mut heard = Heard::default();
+    let name = ObjectName { database: None, schema: None, name: "sp_executesql".into() };
+    session.call(&Procedure::Named(name), arguments, &mut heard);
+    heard
+}
+
+#[test]
+fn depth_is_an_error_and_never_an_overflow_of_the_stack() {
+    // What the front gives each session.
+    let thread = thread::Builder::new().stack_size(16 << 20).spawn(nest_everything);
+    thread.expect("a thread").join().expect("no panic");
+}
+
+fn nest_everything() {
+    let server = server();
+    let mut session = session(&server);
+    for depth in [50, 1_000, 10_000] {
+        let deep = |open: &str, inner: &str, close: &str| {
+            format!("SELECT {}{inner}{}", open.repeat(depth), close.repeat(depth))
+        };
+        for (what, batch) in [
+            ("parentheses", deep("(", "1", ")")),
+            ("cases", deep("CASE WHEN 1 = 1 THEN ", "1", " END")),
+            ("functions", deep("ABS(", "1", ")")),
+            ("subqueries", deep("(SELECT ", "1", ")")),
+            ("negations", deep("- ", "1", "")),
+            ("sums", deep("1 + ", "1", "")),
+            ("blocks", format!("{} SELECT 1 {}", "BEGIN ".repeat(depth), "END ".repeat(depth))),
+            ("conditions", format!("{} SELECT 1", "IF 1 = 1 ".repeat(depth))),
+            ("else", format!("{} SELECT 1", "IF 1 = 0 SELECT 2 ELSE ".repeat(depth))),
+            ("loops", format!("{} SELECT 1", "WHILE 1 = 0 ".repeat(depth))),
+            (
+                "tries",
+                format!(
+                    "{} SELECT 1 {}",
+                    "BEGIN TRY ".repeat(depth),
+                    "END TRY BEGIN CATCH SELECT 2 END CATCH ".repeat(depth)
+                ),
+            ),
+            ("nots", format!("SELECT 1 WHERE {} 1 = 1", "NOT ".repeat(depth))),
+            ("ands", format!("SELECT 1 WHERE 1 = 1{}", " AND 1 = 1".repeat(depth))),
+            ("ors", format!("SELECT 1 WHERE 1 = 0{}", " OR 1 = 1".repeat(depth))),
+            ("unions", format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(depth))),
+            ("comments", format!("SELECT 1 {} {}", "/*".repeat(depth), "*/".repeat(depth))),
+            (
+                "derived",
+                format!(
+                    "SELECT * FROM {}(SELECT 1 AS a) x{}",
+                    "(SELECT * FROM ".repeat(depth),
+                    ") x".repeat(depth)
+                ),
+            ),
+            (
+                "joins",
+                format!(
+                    "SELECT 1 FROM sys.tables t0{}",
+                    " CROSS JOIN (SELECT 1 AS a) x".repeat(depth)
+                ),
+            ),
+        ] {
+            let heard = tell(&mut session, &batch);
+            assert!(
+                !heard.errors.is_empty() || !heard.rows.is_empty() || what.ends_with('s'),
+                "{what} {depth}"
+            );
+        }
+    }
+    assert_eq!(one(&mut session, "SELECT 1"), Value::Int(1));
+}
+
+#[test]
+fn a_call_takes_2100_parameters_and_no_more() {
+    let server = server();
+    let mut session = session(&server);
+    for (count, errors) in [(2_098_usize, vec![]), (2_101, vec![8003])] {
+        let declared: Vec<_> = (0..count).map(|at| format!("@p{at} int")).collect();
+        let sum: Vec<_> = (0..10).map(|at| format!("@p{at}")).collect();
+        let mut arguments =
+            vec![text(&format!("SELECT {}", sum.join(" + "))), text(&declared.join(", "))];
+        arguments.extend((0..count).map(|at| Argument {
+            name: Some(format!("@p{at}")),
+            typed: Typed::new(SqlType::Int, Value::Int(1)),
+            output: false,
+            default: false,
+        }));
+        let heard = execute_sql(&mut session, arguments);
+        assert_eq!(heard.errors, errors, "{count}");
+        assert_eq!(heard.rows.is_empty(), !errors.is_empty());
+    }
+}
+
+#[test]
+fn long_lists_and_long_batches_are_evaluated() {
+    let server = server();
+    let mut session = session(&server);
+    let begun = Instant::now();
+    let list: Vec<_> = (0..20_000).map(|number| number.to_string()).collect();
+    let list = list.join(",");
+    assert_eq!(
+        one(
+            &mut session,
+            &format!("SELECT COUNT(*) FROM (VALUES (5), (-1)) v (x) WHERE x IN ({list})")
+        ),
+        Value::Int(1)
+    );
+    tell(&mut session, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)");
+    let rows: Vec<_> = (0..1_000).map(|number| format!("({number})")).collect();
+    let insert = format!("INSERT dbo.t VALUES {}", rows.join(","));
+    assert_eq!(tell(&mut session, &insert).errors, []);
+    let rows: Vec<_> = (2_000..3_001).map(|number| format!("({number})")).collect();
+    let insert = format!("INSERT dbo.t VALUES {}", rows.join(","));
+    assert_eq!(tell(&mut session, &insert).errors, [10_738]);
+    let mut batch = String::new();
+    for number in 0..5_000 {
+        let _ = writeln!(batch, "DECLARE @v{number} int = {number};");
+    }
+    batch.push_str("SELECT @v4999");
+    assert_eq!(one(&mut session, &batch), Value::Int(4_999));
+    let long = "x".repeat(1 << 20);
+    assert_eq!(one(&mut session, &format!("SELECT LEN('{long}')")), Value::Int(1 << 20));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_cancelled_call_ends_soon_and_the_session_goes_on() {
+    let server = server();
+    let mut session = session(&server);
+    tell(&mut session, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)");
+    for endless in [
+        "WHILE 1 = 1 SELECT 1 WHERE 1 = 0",
+        "WHILE 1 = 1 BEGIN DECLARE @x int = 1 END",
+        "WITH n AS (SELECT 1 AS i UNION ALL SELECT i FROM n) SELECT COUNT(*) FROM n OPTION (MAXRECURSION 0)",
+        "SELECT COUNT_BIG(*) FROM sys.all_columns a CROSS JOIN sys.all_columns b CROSS JOIN sys.all_columns c CROSS JOIN sys.all_columns d",
+        "SELECT MAX(a.name) FROM sys.all_columns a, sys.all_columns b, sys.all_columns c, sys.all_columns d WHERE a.name > b.name",
+    ] {
+        let cancel = session.cancel();
+        let canceller = thread::spawn({
+            let cancel = cancel.clone();
+            move || {
+                thread::sleep(Duration::from_millis(100));
+                cancel.set();
+            }
+        });
+        let begun = Instant::now();
+        tell(&mut session, endless);
+        canceller.join().unwrap();
+        cancel.clear();
+        assert!(begun.elapsed() < Duration::from_secs(5), "{endless}: {:?}", begun.elapsed());
+        assert_eq!(one(&mut session, "SELECT @@TRANCOUNT"), Value::Int(0));
+    }
+}
+
+#[test]
+fn who_leaves_in_a_result_or_in_a_transaction_holds_nothing() {
+    let server = server();
+    let mut other = session(&server);
+    tell(&mut other, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int NULL)");
+    tell(&mut other, "INSERT dbo.t VALUES (1, 1), (2, 2), (3, 3)");
+    tell(&mut other, "SET LOCK_TIMEOUT 0");
+    let mut leaver = session(&server);
+    tell(
+        &mut leaver,
+        "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN TRAN; UPDATE dbo.t SET v = 9",
+    );
+    let mut heard = Heard { leaves_after: Some(1), ..Heard::default() };
+    leaver.batch("SELECT * FROM dbo.t", &mut heard);
+    assert_eq!(heard.rows.len(), 1);
+    assert_eq!(tell(&mut other, "UPDATE dbo.t SET v = 5 WHERE id = 1").errors, [1222]);
+    drop(leaver);
+    assert_eq!(tell(&mut other, "UPDATE dbo.t SET v = 5 WHERE id = 1").errors, []);
+    assert_eq!(one(&mut other, "SELECT SUM(v) FROM dbo.t"), Value::Int(10));
+    let mut killed = session(&server);
+    let Value::Int(id) = one(&mut killed, "SELECT @@SPID") else { panic!("a number") };
+    tell(&mut killed, "BEGIN TRAN; DELETE dbo.t");
+    assert_eq!(tell(&mut other, &format!("KILL {id}")).errors, []);
+    assert_eq!(tell(&mut killed, "SELECT 1").errors, [596]);
+    drop(killed);
+    assert_eq!(tell(&mut other, "UPDATE dbo.t SET v = 6 WHERE id = 1").errors, []);
+}
+
+#[test]
+fn no_update_of_many_sessions_is_lost() {
+    let server = server();
+    let mut owner = session(&server);
+    tell(&mut owner, "EXEC sys.sp_cdc_enable_db");
+    tell(&mut owner, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int NOT NULL)");
+    tell(&mut owner, "EXEC sys.sp_cdc_enable_table N'dbo', N't', NULL");
+    tell(&mut owner, "INSERT dbo.t VALUES (1, 0), (2, 0)");
+    let (sessions, rounds) = (8, 25);
+    thread::scope(|scope| {
+        for _ in 0..sessions {
+            scope.spawn(|| {
+                let mut session = session(&server);
+                for _ in 0..rounds {
+                    let moved = "BEGIN TRAN; UPDATE dbo.t SET v = v + 1 WHERE id = 1; \
+                                 UPDATE dbo.t SET v = v - 1 WHERE id = 2; COMMIT";
+                    assert_eq!(tell(&mut session, moved).errors, []);
+                    let sum = one(&mut session, "SELECT SUM(v) FROM dbo.t WITH (TABLOCKX)");
+                    assert_eq!(sum, Value::Int(0));
+                }
+            });
+        }
+    });
+    let total = i64::from(sessions * rounds);
+    assert_eq!(one(&mut owner, "SELECT v FROM dbo.t WHERE id = 1"), Value::Int(total));
+    tell(&mut owner, "EXEC fake.run_capture");
+    let changes = one(&mut owner, "SELECT COUNT(*) FROM cdc.dbo_t_CT WHERE [__$operation] = 4");
+    assert_eq!(changes, Value::Int(2 * total));
+    let torn = "SELECT COUNT(*) FROM (SELECT [__$start_lsn] AS l FROM cdc.dbo_t_CT WHERE \
+                [__$operation] = 4 GROUP BY [__$start_lsn] HAVING COUNT(*) <> 2) x";
+    assert_eq!(one(&mut owner, torn), Value::Int(0));
+}

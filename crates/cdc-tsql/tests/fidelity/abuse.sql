@@ -1,0 +1,196 @@
+# Texts that no client should send.
+CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)
+
+INSERT dbo.t VALUES (1), (1)
+!> 2627
+
+SELECT COUNT(*) FROM dbo.t
+=> 0
+
+SELECT 'unterminated
+!> 105
+
+SELECT /* unterminated
+!> 113
+
+SELECT [unterminated
+!> 105
+
+BEGIN SELECT 1
+!> 102
+
+SELECT ((((1
+!> 102
+
+DECLARE @a int; DECLARE @a int
+!> 134
+
+DECLARE @t TABLE (a int); SELECT @t
+!> 137
+
+SELECT * FROM @nope
+!> 1087
+
+EXEC dbo.nope
+!> 2812
+
+EXEC sp_executesql N'SELECT @p', N'@p int', @p = 5
+=> 5
+
+EXEC sp_executesql N'SELECT @p', N'@p int'
+!> 8178
+
+EXEC sp_executesql N'SELECT @q', N'@p int', @p = 1
+!> 137
+
+DECLARE @o int; EXEC sp_executesql N'SET @x = 7', N'@x int OUTPUT', @x = @o OUTPUT; SELECT @o
+=> 7
+
+EXEC ('EXEC (''EXEC (''''SELECT 3'''')'')')
+=> 3
+
+DECLARE @s nvarchar(max) = N'SELECT 1'; EXEC (@s + N' + 1')
+=> 2
+
+WHILE 1 = 1 BREAK
+
+DECLARE @i int = 0; WHILE @i < 1000 SET @i += 1; SELECT @i
+=> 1000
+
+GOTO x
+!> 50000
+
+IF 1 = 1 SELECT 1 ELSE SELECT 2
+=> 1
+
+IF NULL = NULL SELECT 1 ELSE SELECT 2
+=> 2
+
+SELECT TOP (0) * FROM dbo.t
+
+SELECT 1 WHERE 1 = 0
+
+SELECT 1 AS a, 2 AS a
+=> 1 | 2
+
+SELECT N'a''b', 'x' + CHAR(39)
+=> 'a'b' | 'x''
+
+SELECT 0x, 0x1
+=> 0x | 0x01
+
+SELECT 1 AS [a]]b], 2 "c"
+=> 1 | 2
+
+SELECT $action
+!> 207
+
+SELECT * FROM sys.nope
+!> 208
+
+SELECT * FROM nowhere.dbo.t
+!> 208
+
+SELECT CAST(1 AS nope)
+!> 243
+
+CREATE TABLE dbo.u (x nope)
+!> 2715
+
+SELECT 1; SELECT 2 -- comment
+=> 1
+=> 2
+
+;;;SELECT 1;;;
+=> 1
+
+SELECT CONVERT(datetime, '2024-01-01', 999)
+!> 9809
+
+SELECT DATEADD(nope, 1, GETDATE())
+!> 155
+
+SELECT CAST(1e400 AS float)
+!> 168
+
+SELECT 99999999999999999999999999999999999999999
+!> 1007
+
+SELECT 1e308 * 10
+!> 8115
+
+SELECT LOG(0)
+!> 3623
+
+SELECT SQRT(-1)
+!> 3623
+
+SELECT REPLICATE('x', 10000000), 1 WHERE LEN(REPLICATE('x', 10000)) <> 8000
+
+SELECT LEN(REPLICATE('x', 10000)), LEN(REPLICATE(CAST('x' AS varchar(max)), 10000))
+=> 8000 | 10000
+
+SELECT LEN(REPLICATE(CAST('x' AS varchar(max)), 100000000000))
+!> 8115
+
+SELECT SPACE(9000) WHERE DATALENGTH(SPACE(9000)) <> 8000
+
+SELECT @@SPID / 0
+!> 8134
+
+WAITFOR DELAY '99:00:00'
+!> 148
+
+SELECT CASE WHEN @@TRANCOUNT = 0 AND @@ROWCOUNT >= 0 THEN 1 END
+=> 1
+
+SET ROWCOUNT 1; SELECT v FROM (VALUES (1), (2)) x (v); SET ROWCOUNT 0
+=> 1
+
+SET NOCOUNT ON; SELECT 1; SET NOCOUNT OFF
+=> 1
+
+PRINT 'x'
+
+SET TRANSACTION ISOLATION LEVEL NOPE
+!> 102
+
+SET DATEFIRST 8
+!> 2744
+
+SET LANGUAGE klingon
+!> 50000
+
+SELECT DATEPART(weekday, '20240303'); SET DATEFIRST 1; SELECT DATEPART(weekday, '20240303'), @@DATEFIRST; SET DATEFIRST 7
+=> 1
+=> 7 | 1
+
+SET DATEFORMAT dmy; SELECT CAST('01/02/2024' AS datetime), CAST('2024-01-02' AS datetime), CAST('2024-01-02' AS date), CAST('20240102' AS datetime); SET DATEFORMAT mdy
+=> 2024-02-01 00:00:00.000 | 2024-02-01 00:00:00.000 | 2024-01-02 | 2024-01-02 00:00:00.000
+
+SET DATEFORMAT mdy; SELECT CAST('01/02/24' AS datetime), CAST('1/2/50' AS datetime), CAST('Feb 3 2024' AS datetime), CAST('3 February 2024 5pm' AS datetime), CAST('12:30' AS datetime)
+=> 2024-01-02 00:00:00.000 | 1950-01-02 00:00:00.000 | 2024-02-03 00:00:00.000 | 2024-02-03 17:00:00.000 | 1900-01-01 12:30:00.000
+
+CREATE TABLE #x (a int); INSERT #x VALUES (1); SELECT a FROM #x; DROP TABLE #x
+=> 1
+
+SELECT a FROM #x
+!> 208
+
+EXEC ('CREATE TABLE #y (a int)'); SELECT a FROM #y
+!> 208
+
+SELECT 1 AS a INTO #z; INSERT #z VALUES (NULL)
+!> 515
+
+SELECT v AS a INTO #w FROM (VALUES (1), (NULL)) x (v); SELECT COUNT(*) FROM #w
+=> 2
+
+TRUNCATE TABLE #w; SELECT COUNT(*) FROM #w
+=> 0
+
+SELECT OBJECT_ID('tempdb..#w') - OBJECT_ID('tempdb..#w'), OBJECT_ID('tempdb..#none')
+=> 0 | NULL
+
+KILL 99999
+!> 6106

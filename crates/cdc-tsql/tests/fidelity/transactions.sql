@@ -1,0 +1,246 @@
+# Transactions, savepoints, errors in TRY, isolation.
+CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int NULL)
+
+INSERT dbo.t VALUES (1, 1), (2, 2)
+
+BEGIN TRAN; BEGIN TRAN; SELECT @@TRANCOUNT; COMMIT; SELECT @@TRANCOUNT; ROLLBACK; SELECT @@TRANCOUNT
+=> 2
+=> 1
+=> 0
+
+BEGIN TRAN; UPDATE dbo.t SET v = 10 WHERE id = 1; SAVE TRAN s; UPDATE dbo.t SET v = 20 WHERE id = 2; ROLLBACK TRAN s; SELECT v FROM dbo.t ORDER BY id; SELECT @@TRANCOUNT, XACT_STATE(); COMMIT
+=> 10
+=> 2
+=> 1 | 1
+
+# Of two savepoints of one name the later counts.
+BEGIN TRAN; SAVE TRAN s; UPDATE dbo.t SET v = 11 WHERE id = 1; SAVE TRAN s; UPDATE dbo.t SET v = 12 WHERE id = 1; ROLLBACK TRAN s; SELECT v FROM dbo.t WHERE id = 1; ROLLBACK
+=> 11
+
+BEGIN TRAN outer_one; BEGIN TRAN inner_one; ROLLBACK TRAN inner_one; SELECT @@TRANCOUNT; ROLLBACK TRAN outer_one; SELECT @@TRANCOUNT
+!> 6401
+=> 2
+=> 0
+
+COMMIT
+!> 3902
+
+ROLLBACK
+!> 3903
+
+SAVE TRAN s
+!> 628
+
+# An error ends its statement, not the transaction.
+BEGIN TRAN; INSERT dbo.t VALUES (3, 3); INSERT dbo.t VALUES (1, 1); SELECT @@TRANCOUNT, @@ERROR; COMMIT; SELECT COUNT(*) FROM dbo.t
+!> 2627
+=> 1 | 2627
+=> 3
+
+# With XACT_ABORT it ends all.
+SET XACT_ABORT ON; BEGIN TRAN; INSERT dbo.t VALUES (4, 4); INSERT dbo.t VALUES (1, 1); SELECT 'not reached'
+!> 2627
+
+SELECT @@TRANCOUNT, (SELECT COUNT(*) FROM dbo.t)
+=> 0 | 3
+
+BEGIN TRY; BEGIN TRAN; INSERT dbo.t VALUES (1, 1); END TRY BEGIN CATCH; SELECT ERROR_NUMBER(), ERROR_SEVERITY(), ERROR_STATE(), ERROR_LINE(), XACT_STATE(), @@TRANCOUNT; ROLLBACK; END CATCH; SELECT XACT_STATE()
+=> 2627 | 14 | 1 | 1 | -1 | 1
+=> 0
+
+BEGIN TRY; BEGIN TRAN; INSERT dbo.t VALUES (1, 1); END TRY BEGIN CATCH; COMMIT; END CATCH
+!> 3930
+
+SELECT @@TRANCOUNT
+=> 0
+
+SET XACT_ABORT OFF
+
+BEGIN TRY; BEGIN TRAN; INSERT dbo.t VALUES (1, 1); END TRY BEGIN CATCH; SELECT ERROR_NUMBER(), XACT_STATE(), @@TRANCOUNT; COMMIT; END CATCH; SELECT XACT_STATE()
+=> 2627 | 1 | 1
+=> 0
+
+# A conversion error dooms the transaction in TRY, and ends the batch outside of it.
+BEGIN TRY; BEGIN TRAN; SELECT CAST('x' AS int); END TRY BEGIN CATCH; SELECT ERROR_NUMBER(), XACT_STATE(); IF @@TRANCOUNT > 0 ROLLBACK; END CATCH
+=> 245 | -1
+
+BEGIN TRAN; DECLARE @x int = CAST('x' AS int); SELECT 'not reached'
+!> 245
+
+SELECT @@TRANCOUNT
+=> 0
+
+SELECT 1 / 0; SELECT 'reached'
+!> 8134
+=> 'reached'
+
+BEGIN TRAN
+SELECT 1 / 0
+SELECT @@TRANCOUNT
+ROLLBACK
+!> 8134
+=> 1
+
+BEGIN TRY; THROW 50001, 'mine', 7; END TRY BEGIN CATCH; SELECT ERROR_NUMBER(), ERROR_MESSAGE(), ERROR_STATE(), ERROR_SEVERITY(); THROW; END CATCH
+=> 50001 | 'mine' | 7 | 16
+!> 50001
+
+BEGIN TRY; RAISERROR('text %d %s', 11, 3, 5, N'z'); END TRY BEGIN CATCH; SELECT ERROR_NUMBER(), ERROR_MESSAGE(), ERROR_STATE(), ERROR_SEVERITY(); END CATCH
+=> 50000 | 'text 5 z' | 3 | 11
+
+BEGIN TRY; RAISERROR('quiet', 10, 1); SELECT 'goes on'; END TRY BEGIN CATCH; SELECT 'caught'; END CATCH
+=> 'goes on'
+
+THROW 49999, 'x', 1
+!> 35100
+
+SELECT ERROR_NUMBER()
+=> NULL
+
+# Implicit transactions.
+SET IMPLICIT_TRANSACTIONS ON; UPDATE dbo.t SET v = 100 WHERE id = 1; SELECT @@TRANCOUNT; ROLLBACK; SELECT @@TRANCOUNT; SET IMPLICIT_TRANSACTIONS OFF
+=> 1
+=> 0
+
+SET IMPLICIT_TRANSACTIONS ON; BEGIN TRAN; SELECT @@TRANCOUNT; ROLLBACK; SET IMPLICIT_TRANSACTIONS OFF
+=> 2
+
+# A writer holds its rows.
+BEGIN TRAN; UPDATE dbo.t SET v = 50 WHERE id = 1
+
+@b SET LOCK_TIMEOUT 0; SELECT v FROM dbo.t WHERE id = 2
+=> 2
+
+@b SELECT v FROM dbo.t WHERE id = 1
+!> 1222
+
+@b SELECT v FROM dbo.t WITH (NOLOCK) WHERE id = 1
+=> 50
+
+@b SELECT id FROM dbo.t WITH (READPAST) ORDER BY id
+=> 2
+=> 3
+
+@b UPDATE dbo.t SET v = 51 WHERE id = 1
+!> 1222
+
+@b BEGIN TRY; UPDATE dbo.t SET v = 51 WHERE id = 1; END TRY BEGIN CATCH; SELECT ERROR_NUMBER(), XACT_STATE(); END CATCH
+=> 1222 | 0
+
+@b SET TRANSACTION ISOLATION LEVEL SNAPSHOT; SELECT v FROM dbo.t
+!> 3952
+
+@b SET TRANSACTION ISOLATION LEVEL READ COMMITTED; INSERT dbo.t VALUES (9, 9)
+
+@b DELETE dbo.t WHERE id = 9
+
+# A session that goes rolls back, and its locks go with it.
+@c BEGIN TRAN; UPDATE dbo.t SET v = 60 WHERE id = 2
+
+@b SELECT v FROM dbo.t WHERE id = 2
+!> 1222
+
+@c DISCONNECT
+
+@b SELECT v FROM dbo.t WHERE id = 2
+=> 2
+
+ROLLBACK
+
+ALTER DATABASE shop SET ALLOW_SNAPSHOT_ISOLATION ON
+
+@b SET TRANSACTION ISOLATION LEVEL SNAPSHOT; BEGIN TRAN; SELECT v FROM dbo.t WHERE id = 1
+=> 10
+
+UPDATE dbo.t SET v = 70 WHERE id = 1
+
+@b SELECT v FROM dbo.t WHERE id = 1
+=> 10
+
+@b UPDATE dbo.t SET v = 71 WHERE id = 1
+!> 3960
+
+@b SELECT @@TRANCOUNT
+=> 0
+
+# Repeatable read holds what it read.
+@b SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; BEGIN TRAN; SELECT v FROM dbo.t WHERE id = 2
+=> 2
+
+SET LOCK_TIMEOUT 0; UPDATE dbo.t SET v = 3 WHERE id = 2
+!> 1222
+
+UPDATE dbo.t SET v = 3 WHERE id = 3
+
+@b ROLLBACK
+
+# Serializable holds what is not there.
+@b SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN TRAN; SELECT v FROM dbo.t WHERE id > 100
+
+INSERT dbo.t VALUES (101, 1)
+!> 1222
+
+@b COMMIT
+
+@b SET TRANSACTION ISOLATION LEVEL READ COMMITTED
+
+# A transaction that is open at the end of a batch stays open.
+BEGIN TRAN
+
+SELECT @@TRANCOUNT
+=> 1
+
+EXEC sp_executesql N'COMMIT'
+!> 266
+
+SELECT @@TRANCOUNT
+=> 0
+
+# Tables made within a transaction go with it; table variables do not.
+BEGIN TRAN; CREATE TABLE dbo.n (x int); ROLLBACK; SELECT OBJECT_ID('dbo.n')
+=> NULL
+
+DECLARE @t TABLE (x int); BEGIN TRAN; INSERT @t VALUES (1); ROLLBACK; SELECT x FROM @t
+=> 1
+
+# Identity values are not given back.
+CREATE TABLE dbo.i (id int IDENTITY(10, 5), x int)
+
+BEGIN TRAN; INSERT dbo.i (x) VALUES (1); ROLLBACK; INSERT dbo.i (x) VALUES (2); SELECT id, SCOPE_IDENTITY(), @@IDENTITY, IDENT_CURRENT('dbo.i') FROM dbo.i
+=> 15 | 15 | 15 | 15
+
+INSERT dbo.i VALUES (99, 1)
+!> 8101
+
+INSERT dbo.i (id, x) VALUES (99, 1)
+!> 544
+
+SET IDENTITY_INSERT dbo.i ON; INSERT dbo.i (id, x) VALUES (99, 1); INSERT dbo.i (x) VALUES (1)
+!> 545
+
+SET IDENTITY_INSERT dbo.i OFF; INSERT dbo.i (x) VALUES (3); SELECT SCOPE_IDENTITY()
+=> 104
+
+UPDATE dbo.i SET id = 1
+!> 8102
+
+INSERT dbo.t VALUES (NULL, 1)
+!> 515
+
+INSERT dbo.t (v) VALUES (1)
+!> 515
+
+INSERT dbo.t VALUES (1)
+!> 213
+
+INSERT dbo.t (id, v) VALUES (1)
+!> 109
+
+INSERT dbo.t (id) VALUES (1, 2)
+!> 110
+
+INSERT dbo.t (id, id) VALUES (1, 2)
+!> 264
+
+UPDATE dbo.t SET v = 1, v = 2
+!> 264
