@@ -110,14 +110,6 @@ impl Runner<'_> {
     fn values(&mut self, rows: &[Vec<Option<ast::Expr>>], frame: &Frame) -> Run<Source> {
         let width = rows.first().map_or(0, Vec::len);
         let single = rows.len() == 1;
-<<<<<<< HEAD
-        if rows.iter().any(|row| row.len() != width) {
-            return Err(SqlError::new(
-                10_709,
-                "The number of columns for each row in a table value constructor must be the same.",
-            )
-            .into());
-=======
         if rows.len() > MAX_ROW_VALUES {
             return Err(SqlError::new(
                 10_738,
@@ -126,24 +118,12 @@ impl Runner<'_> {
             )
             .into());
         }
-        for row in rows {
-            if row.len() != width {
-                return Err(SqlError::new(
-                    10_709,
-                    "The number of columns for each row in a table value constructor must be the \
-                     same.",
-                )
-                .into());
-            }
-            let values = self.scoped(frame, |_, context| {
-                row.iter()
-                    .map(|value| {
-                        value.as_ref().map(|value| query::scalar(value, context)).transpose()
-                    })
-                    .collect::<SqlResult<Vec<_>>>()
-            })?;
-            typed.push(values);
->>>>>>> h-breaker
+        if rows.iter().any(|row| row.len() != width) {
+            return Err(SqlError::new(
+                10_709,
+                "The number of columns for each row in a table value constructor must be the same.",
+            )
+            .into());
         }
         let typed: Vec<Vec<Option<Typed>>> = self.scoped(frame, |_, context| {
             let value = |value: &Option<ast::Expr>| {

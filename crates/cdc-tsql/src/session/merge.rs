@@ -105,21 +105,14 @@ impl Runner<'_> {
         let clauses = || merge.clauses.iter().enumerate();
         for (at, clause) in clauses() {
             if matches!(clause.action, MergeAction::Delete) {
-<<<<<<< HEAD
-                let ids: Vec<RowId> =
-                    of(at).filter_map(|deed| deed.row.as_ref().map(|(id, _)| id.clone())).collect();
-                let removed = self.delete_rows(place, &ids)?;
+                let (ids, seen): (Vec<RowId>, Vec<Row>) =
+                    of(at).filter_map(|deed| deed.row.clone()).unzip();
+                let removed = self.delete_rows(place, &ids, &seen)?;
                 told.extend(
                     removed.into_iter().zip(of(at)).map(|(row, deed)| {
                         ChangedRow::deleted(row).because_of(deed.source.as_ref())
                     }),
                 );
-=======
-                let (ids, seen): (Vec<RowId>, Vec<Row>) =
-                    of(at).filter_map(|deed| deed.row.clone()).unzip();
-                let removed = self.delete_rows(place, &ids, &seen)?;
-                told.extend(removed.into_iter().map(|row| ("DELETE", Some(row), None)));
->>>>>>> h-breaker
             }
         }
         for (at, clause) in clauses() {
