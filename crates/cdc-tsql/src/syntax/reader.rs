@@ -61,13 +61,8 @@ impl Reader {
         if *self.declared.entry(name.to_lowercase()).or_insert(place) == place {
             return Ok(());
         }
-        Err(self.error(SqlError::new(
-            134,
-            format!(
-                "The variable name '{name}' has already been declared. Variable names must be \
-                 unique within a query batch or stored procedure."
-            ),
-        )))
+        let text = format!("The variable name '{name}' has already been declared in the batch.");
+        Err(self.error(SqlError::new(134, text)))
     }
 
     fn last_place(&self) -> Option<Location> {
