@@ -5,8 +5,8 @@ import datetime
 import mssql_python
 
 from driver import (
-    DIVIDED_BY_ZERO, DUPLICATE_KEY, LOGIN_FAILED, NO_SUCH_OBJECT, THROWN, Checks,
-    OwnTransactions
+    DEADLOCK, DIVIDED_BY_ZERO, DUPLICATE_KEY, LOCK_TIMEOUT, LOGIN_FAILED, NO_SUCH_OBJECT, THROWN,
+    Checks, OwnTransactions
 )
 
 # The driver tells the server's texts and its own words for a state, but no number.
@@ -16,6 +16,8 @@ TEXTS = {
     "Divide by zero error encountered": DIVIDED_BY_ZERO,
     "Invalid object name 'dbo.no_such_table'": NO_SUCH_OBJECT,
     "of one's own": THROWN,
+    "Lock request time out period exceeded": LOCK_TIMEOUT,
+    "deadlocked": DEADLOCK,
 }
 # The driver refuses years before this one in a date of its own.
 YEAR_MIN = 1753

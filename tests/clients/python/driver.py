@@ -27,6 +27,8 @@ LOGIN_FAILED = 18456
 DUPLICATE_KEY = 2627
 DIVIDED_BY_ZERO = 8134
 NO_SUCH_OBJECT = 208
+LOCK_TIMEOUT = 1222
+DEADLOCK = 1205
 THROWN = 51234
 
 
@@ -202,6 +204,8 @@ class Checks:
         check("reads a row version and a computed column as captured", self.derived)
         check("commits, rolls back, and goes back to a savepoint", self.transactions)
         check("is told the number of an error, and goes on", self.errors)
+        check("does not read what another connection has not committed", self.isolation)
+        check("meets an error that was planted", self.planted)
         check("reads several results of one batch", self.several_results)
         check("leaves a long read and goes on", self.cancel)
         self.report.end()
@@ -438,6 +442,26 @@ class Checks:
             error = error_of(lambda: self.driver.rows(self.connection, sql))
             equal(self.driver.number(error), number, f"the number of {error} ({sql})")
             equal(int(self.first(self.connection, "SELECT 5")), 5, "a read after an error")
+
+    def isolation(self):
+        other = self.open(database=DATABASE)
+        self.driver.run(other, "BEGIN TRANSACTION; UPDATE dbo.accounts SET amount = 0 WHERE id = 1")
+        read = "SET LOCK_TIMEOUT {}; SELECT amount FROM dbo.accounts{} WHERE id = 1"
+        error = error_of(lambda: self.driver.rows(self.connection, read.format(0, "")))
+        equal(self.driver.number(error), LOCK_TIMEOUT, f"the number of {error}")
+        dirty = self.first(self.connection, read.format(0, " WITH (NOLOCK)"))
+        equal(int(dirty), 0, "a read of what is not committed")
+        self.driver.run(other, "ROLLBACK TRANSACTION")
+        equal(int(self.first(self.connection, read.format(-1, ""))), 11, "a read after the rollback")
+        self.driver.close(other)
+
+    def planted(self):
+        self.driver.run(self.connection, f"EXEC fake.inject_error {DEADLOCK}, 1, N'UPDATE'")
+        update = "UPDATE dbo.accounts SET amount = 5; SELECT 7"
+        error = error_of(lambda: self.driver.rows(self.connection, update))
+        equal(self.driver.number(error), DEADLOCK, f"the number of {error}")
+        unchanged = "SELECT COUNT(*) FROM dbo.accounts WHERE amount <> 5"
+        equal(int(self.first(self.connection, unchanged)), 2, "rows after it")
 
     def several_results(self):
         found = self.driver.results(

@@ -97,6 +97,7 @@ fn row(at: usize, column: &ResultColumn) -> Vec<Value> {
         number(facts.map(|facts| facts.scale.into())),
         collation.map_or(Value::Null, |collation| Value::text(collation.name)),
     ];
+    let tds = tds_facts(&column.kind.sql_type, column.kind.nullable);
     let case_sensitive = collation.is_some_and(|collation| !collation.ignores_case);
     let mut row: Vec<Value> = known.into();
     row.resize(38, Value::Null);
@@ -108,6 +109,8 @@ fn row(at: usize, column: &ResultColumn) -> Vec<Value> {
         (29, Value::Bit(!column.computed)),
         (30, Value::Bit(column.computed)),
         (31, Value::Bit(false)),
+        (35, number(tds.map(|(id, _)| id))),
+        (36, number(tds.map(|(_, length)| length))),
     ] {
         if let Some(cell) = row.get_mut(place) {
             *cell = value;
@@ -365,10 +368,103 @@ fn parameter_row(at: usize, name: &str, kind: &Kind) -> Vec<Value> {
     ];
     let mut row: Vec<Value> = known.into();
     row.resize(24, Value::Null);
-    for (place, value) in [(16, false), (17, false), (18, false), (19, true), (20, false)] {
+    let tds = tds_facts(&kind.sql_type, true);
+    for (place, value) in [
+        (16, Value::Bit(false)),
+        (17, Value::Bit(false)),
+        (18, Value::Bit(false)),
+        (19, Value::Bit(true)),
+        (20, Value::Bit(false)),
+        (22, number(tds.map(|(id, _)| id))),
+        (23, number(tds.map(|(_, length)| length))),
+    ] {
         if let Some(cell) = row.get_mut(place) {
-            *cell = Value::Bit(value);
+            *cell = value;
         }
     }
     row
+}
+
+/// The protocol's number and length of a type; none when the protocol has none of our own.
+fn tds_facts(sql_type: &SqlType, nullable: bool) -> Option<(i64, i64)> {
+    use SqlType as T;
+    let fixed = |id: i64, when_nullable: i64, length: i64| {
+        Some((if nullable { when_nullable } else { id }, length))
+    };
+    let variable = |id: i64, length: &Length, width: i64| {
+        let bytes = match length {
+            Length::Limited(length) => i64::from(*length) * width,
+            Length::Max => 0xFFFF,
+        };
+        Some((id, bytes))
+    };
+    // The bytes of a time of the day by its fractional digits.
+    let time = |scale: u8| 3 + i64::from(scale > 2) + i64::from(scale > 4);
+    match sql_type {
+        T::Bit => fixed(50, 104, 1),
+        T::TinyInt => fixed(48, 38, 1),
+        T::SmallInt => fixed(52, 38, 2),
+        T::Int => fixed(56, 38, 4),
+        T::BigInt => fixed(127, 38, 8),
+        T::Real => fixed(59, 109, 4),
+        T::Float => fixed(62, 109, 8),
+        T::SmallMoney => fixed(122, 110, 4),
+        T::Money => fixed(60, 110, 8),
+        T::SmallDateTime => fixed(58, 111, 4),
+        T::DateTime => fixed(61, 111, 8),
+        T::Decimal { precision, .. } => {
+            let words = 1 + [9, 19, 28].iter().filter(|most| precision > *most).count();
+            Some((106, 1 + 4 * i64::try_from(words).unwrap_or(4)))
+        }
+        T::Date => Some((40, 3)),
+        T::Time { scale } => Some((41, time(*scale))),
+        T::DateTime2 { scale } => Some((42, 3 + time(*scale))),
+        T::DateTimeOffset { scale } => Some((43, 5 + time(*scale))),
+        T::Char(length) => Some((175, i64::from(*length))),
+        T::NChar(length) => Some((239, 2 * i64::from(*length))),
+        T::Binary(length) => Some((173, i64::from(*length))),
+        T::RowVersion => Some((173, 8)),
+        T::VarChar(length) => variable(167, length, 1),
+        T::NVarChar(length) => variable(231, length, 2),
+        T::VarBinary(length) => variable(165, length, 1),
+        T::Text => Some((35, i64::from(i32::MAX))),
+        T::NText => Some((99, i64::from(i32::MAX) - 1)),
+        T::Image => Some((34, i64::from(i32::MAX))),
+        T::Xml => Some((241, 8192)),
+        T::UniqueIdentifier => Some((36, 16)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_the_numbers_and_lengths_of_the_protocol() {
+        use SqlType as T;
+        let limited = Length::Limited(50);
+        for (sql_type, nullable, expected) in [
+            (T::Int, false, (56, 4)),
+            (T::Int, true, (38, 4)),
+            (T::Real, true, (109, 4)),
+            (T::SmallDateTime, true, (111, 4)),
+            (T::Decimal { precision: 9, scale: 2 }, true, (106, 5)),
+            (T::Decimal { precision: 10, scale: 2 }, true, (106, 9)),
+            (T::Decimal { precision: 28, scale: 2 }, true, (106, 13)),
+            (T::Decimal { precision: 38, scale: 2 }, true, (106, 17)),
+            (T::Time { scale: 2 }, true, (41, 3)),
+            (T::Time { scale: 3 }, true, (41, 4)),
+            (T::DateTime2 { scale: 7 }, true, (42, 8)),
+            (T::DateTimeOffset { scale: 7 }, true, (43, 10)),
+            (T::NChar(10), true, (239, 20)),
+            (T::NVarChar(limited), true, (231, 100)),
+            (T::VarChar(Length::Max), true, (167, 65_535)),
+            (T::NText, true, (99, 2_147_483_646)),
+            (T::UniqueIdentifier, true, (36, 16)),
+        ] {
+            assert_eq!(tds_facts(&sql_type, nullable), Some(expected), "{sql_type}");
+        }
+        assert_eq!(tds_facts(&T::Other("geometry".into()), true), None);
+    }
 }

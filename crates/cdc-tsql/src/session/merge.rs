@@ -8,7 +8,7 @@ use sqlparser::ast;
 use super::{
     failure::Run,
     frame::Frame,
-    output::Changes,
+    output::{ChangedRow, Changes},
     runner::Runner,
     target::{Place, as_column, factor, is_generated, location, visible},
     update::writable,
@@ -33,10 +33,11 @@ struct Bound<'m> {
 struct Deed {
     clause: usize,
     row: Option<(RowId, Row)>,
+    source: Option<Row>,
     values: Vec<Value>,
 }
 
-type Told = Vec<(&'static str, Option<Row>, Option<Row>)>;
+type Told = Vec<ChangedRow>;
 
 impl Runner<'_> {
     pub(super) fn merge(&mut self, merge: &Merge, frame: &Frame) -> Run<()> {
@@ -68,7 +69,8 @@ impl Runner<'_> {
         let told = self.carry_out(merge, &place, &deeds, &kinds, frame)?;
         let count = told.len();
         if let Some(output) = &merge.output {
-            let changes = Changes { columns: &place.columns, rows: told, merges: true };
+            let source = RowSource { name: &matched.source_name, columns: &matched.source_columns };
+            let changes = Changes { columns: &place.columns, rows: told, merged: Some(source) };
             self.output(output, &changes, frame)?;
         }
         Ok(u64::try_from(count).unwrap_or(u64::MAX))
@@ -104,7 +106,11 @@ impl Runner<'_> {
                 let ids: Vec<RowId> =
                     of(at).filter_map(|deed| deed.row.as_ref().map(|(id, _)| id.clone())).collect();
                 let removed = self.delete_rows(place, &ids)?;
-                told.extend(removed.into_iter().map(|row| ("DELETE", Some(row), None)));
+                told.extend(
+                    removed.into_iter().zip(of(at)).map(|(row, deed)| {
+                        ChangedRow::deleted(row).because_of(deed.source.as_ref())
+                    }),
+                );
             }
         }
         for (at, clause) in clauses() {
@@ -116,40 +122,59 @@ impl Runner<'_> {
                     request.rows.push((id.clone(), values));
                 }
                 let pairs = self.update_rows(place, &request)?;
-                told.extend(pairs.into_iter().map(|(b, a)| ("UPDATE", Some(b), Some(a))));
+                told.extend(pairs.into_iter().zip(of(at)).map(|(pair, deed)| {
+                    ChangedRow::updated(pair).because_of(deed.source.as_ref())
+                }));
             }
         }
         for (at, clause) in clauses() {
-            let request = match &clause.action {
-                MergeAction::Insert { columns, values } => {
-                    let targets = self.insert_targets(columns, values, place)?;
-                    let mut request = InsertRequest {
-                        columns: Some(targets.iter().map(|(at, _)| place.name_of(*at)).collect()),
-                        rows: Vec::new(),
-                        identity_insert: self.inserts_identity(place),
-                    };
-                    for deed in of(at) {
-                        request.rows.push(self.fit(
-                            deed,
-                            &targets,
-                            place,
-                            kinds.get(at),
-                            &facts,
-                        )?);
-                    }
-                    request
-                }
-                MergeAction::InsertDefaults => InsertRequest {
-                    columns: Some(Vec::new()),
-                    rows: of(at).map(|_| Vec::new()).collect(),
-                    identity_insert: false,
-                },
-                _ => continue,
+            let deeds: Vec<&Deed> = of(at).collect();
+            let wanted =
+                self.insert_request(&clause.action, &deeds, place, kinds.get(at), &facts)?;
+            let Some(request) = wanted else {
+                continue;
             };
             let inserted = self.insert_rows(place, &request)?;
-            told.extend(inserted.rows.into_iter().map(|row| ("INSERT", None, Some(row))));
+            told.extend(
+                inserted
+                    .rows
+                    .into_iter()
+                    .zip(of(at))
+                    .map(|(row, deed)| ChangedRow::inserted(row).because_of(deed.source.as_ref())),
+            );
         }
         Ok(told)
+    }
+
+    /// The rows that an INSERT of MERGE gives; none for another action.
+    fn insert_request(
+        &self,
+        action: &MergeAction,
+        deeds: &[&Deed],
+        place: &Place,
+        kinds: Option<&Vec<Kind>>,
+        facts: &Facts,
+    ) -> Run<Option<InsertRequest>> {
+        let mut request = InsertRequest {
+            columns: Some(Vec::new()),
+            rows: Vec::with_capacity(deeds.len()),
+            identity_insert: self.inserts_identity(place),
+        };
+        match action {
+            MergeAction::Insert { columns, values } => {
+                let targets = self.insert_targets(columns, values, place)?;
+                request.columns = Some(targets.iter().map(|(at, _)| place.name_of(*at)).collect());
+                for deed in deeds {
+                    request.rows.push(self.fit(deed, &targets, place, kinds, facts)?);
+                }
+            }
+            MergeAction::InsertDefaults => {
+                request.rows = deeds.iter().map(|_| Vec::new()).collect();
+                request.identity_insert = false;
+            }
+            MergeAction::Update(_) | MergeAction::Delete => return Ok(None),
+        }
+        Ok(Some(request))
     }
 
     fn insert_targets(
@@ -283,7 +308,7 @@ fn deeds(
                 }
                 None => None,
             };
-            deeds.push(Deed { clause: at, row, values });
+            deeds.push(Deed { clause: at, row, source: source.clone(), values });
             break;
         }
     }

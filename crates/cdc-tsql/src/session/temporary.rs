@@ -36,9 +36,15 @@ pub(super) struct TableVariable {
 impl Temporary {
     pub(super) fn new(server: &FakeServer, session: i32) -> Self {
         let own = FakeServer::new(server.clock().clone(), server.zone());
+        let storage = |name: &str| {
+            let database = own.database_without_cdc(&format!("{name} of session {session}"));
+            // What a session keeps for itself can be used at every isolation level.
+            database.set_options(|options| options.allow_snapshot_isolation = true);
+            database
+        };
         Self {
-            tables: own.database_without_cdc(&format!("tempdb of session {session}")),
-            variables: own.database_without_cdc(&format!("variables of session {session}")),
+            tables: storage("tempdb"),
+            variables: storage("variables"),
             server: own,
             known: BTreeMap::new(),
             next_variable: 0,

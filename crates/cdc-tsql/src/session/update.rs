@@ -6,7 +6,7 @@ use sqlparser::ast;
 use super::{
     failure::Run,
     frame::Frame,
-    output::Changes,
+    output::{ChangedRow, Changes},
     query_run::names_variable,
     runner::Runner,
     target::{Place, as_column, factor, is_generated, location},
@@ -78,11 +78,8 @@ impl Runner<'_> {
             self.scoped(frame, |scope, _| frame.set(&name, &value, &kind, &scope.facts()))?;
         }
         if let Some(output) = &update.output {
-            let rows = pairs
-                .into_iter()
-                .map(|(before, after)| ("UPDATE", Some(before), Some(after)))
-                .collect();
-            let changes = Changes { columns: &place.columns, rows, merges: false };
+            let rows = pairs.into_iter().map(ChangedRow::updated).collect();
+            let changes = Changes { columns: &place.columns, rows, merged: None };
             self.output(output, &changes, frame)?;
         }
         Ok(u64::try_from(count).unwrap_or(u64::MAX))
@@ -152,8 +149,8 @@ impl Runner<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let removed = self.delete_rows(&place, &ids)?;
         if let Some(output) = &delete.output {
-            let rows = removed.into_iter().map(|row| ("DELETE", Some(row), None)).collect();
-            let changes = Changes { columns: &place.columns, rows, merges: false };
+            let rows = removed.into_iter().map(ChangedRow::deleted).collect();
+            let changes = Changes { columns: &place.columns, rows, merged: None };
             self.output(output, &changes, frame)?;
         }
         Ok(u64::try_from(ids.len()).unwrap_or(u64::MAX))

@@ -183,6 +183,16 @@ fn snapshots_read_what_was_committed_where_they_are_allowed() {
 }
 
 #[test]
+fn what_a_session_keeps_for_itself_is_there_at_every_isolation_level() {
+    let mut rig = rig();
+    rig.run("SET TRANSACTION ISOLATION LEVEL SNAPSHOT");
+    let variable = "DECLARE @t TABLE (a int) INSERT @t VALUES (1), (2) SELECT a FROM @t ORDER BY a";
+    assert_eq!(rig.ints(variable), [1, 2]);
+    rig.run("CREATE TABLE #t (a int) INSERT #t VALUES (3)");
+    assert_eq!(rig.ints("SELECT a FROM #t"), [3]);
+}
+
+#[test]
 fn of_two_that_wait_for_each_other_one_gives_way() {
     let mut rig = rig();
     let mut other = rig.other();
