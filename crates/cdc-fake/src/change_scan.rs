@@ -140,16 +140,19 @@ impl ChangeTableRows {
         };
         let command = Value::Int(entry.command.into());
         for operation in entry.operations() {
-            let head = [
-                start.clone(),
-                Value::Null,
-                seqval.clone(),
-                Value::Int(number_of(*operation)),
-                mask.clone(),
-            ];
-            let captured = cells.iter().map(|cell| entry.cell(*operation, cell).clone());
-            // Of known length, so that a row is one allocation.
-            let row = head.into_iter().chain(captured).chain(std::iter::once(command.clone()));
+            // An iterator of known length makes one allocation, and one over numbers is quicker
+            // than a chain.
+            let row = (0..cells.len() + 6).map(|place| match place {
+                0 => start.clone(),
+                1 => Value::Null,
+                2 => seqval.clone(),
+                3 => Value::Int(number_of(*operation)),
+                4 => mask.clone(),
+                _ => match cells.get(place - 5) {
+                    Some(cell) => entry.cell(*operation, cell).clone(),
+                    None => command.clone(),
+                },
+            });
             self.found.push_back(row.collect());
         }
     }

@@ -1,12 +1,103 @@
 //! Sort keys: key columns as bytes whose order is SQL Server's order of the values.
 
-use std::sync::Arc;
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    ops::Deref,
+    sync::Arc,
+};
 
 use crate::value::Value;
 
+/// Bytes of the longest key that needs no memory of its own: two numbers, or a GUID.
+const SHORT_BYTES: usize = 22;
+
 /// The key columns of a row as bytes. Byte order is key order, NULL first; no value's bytes begin
 /// another's, so the bytes of leading columns bound all keys that share them.
-pub(crate) type SortKey = Arc<[u8]>;
+#[derive(Clone)]
+pub(crate) struct SortKey(Form);
+
+/// Short keys stand where they are used: a table of millions has as many keys as rows.
+#[derive(Clone)]
+enum Form {
+    Short { length: u8, bytes: [u8; SHORT_BYTES] },
+    Long(Arc<[u8]>),
+}
+
+impl From<&[u8]> for SortKey {
+    fn from(key: &[u8]) -> Self {
+        let mut bytes = [0; SHORT_BYTES];
+        match (bytes.get_mut(..key.len()), u8::try_from(key.len())) {
+            (Some(place), Ok(length)) => {
+                place.copy_from_slice(key);
+                Self(Form::Short { length, bytes })
+            }
+            _ => Self(Form::Long(key.into())),
+        }
+    }
+}
+
+impl From<Arc<[u8]>> for SortKey {
+    fn from(key: Arc<[u8]>) -> Self {
+        if key.len() <= SHORT_BYTES { (&*key).into() } else { Self(Form::Long(key)) }
+    }
+}
+
+impl SortKey {
+    /// The bytes, shared where they are many.
+    pub(crate) fn to_shared(&self) -> Arc<[u8]> {
+        match &self.0 {
+            Form::Short { .. } => (**self).into(),
+            Form::Long(bytes) => Arc::clone(bytes),
+        }
+    }
+}
+
+impl Deref for SortKey {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Form::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
+            Form::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for SortKey {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for SortKey {}
+
+impl Ord for SortKey {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl PartialOrd for SortKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hash for SortKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Debug for SortKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
 
 /// How texts compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +129,7 @@ pub(crate) fn sort_key<'a>(
     for value in values {
         append(&mut key, value, collation);
     }
-    key.into()
+    key.as_slice().into()
 }
 
 /// The sort key of values that each compare in their own way.
@@ -47,7 +138,7 @@ pub(crate) fn sort_key_of<'a>(values: impl IntoIterator<Item = (&'a Value, Colla
     for (value, collation) in values {
         append(&mut key, value, collation);
     }
-    key.into()
+    key.as_slice().into()
 }
 
 /// The least key above every key that begins with these bytes; none when there is no such key.
@@ -56,7 +147,7 @@ pub(crate) fn behind(prefix: &[u8]) -> Option<SortKey> {
     while let Some(last) = bytes.pop() {
         if let Some(next) = last.checked_add(1) {
             bytes.push(next);
-            return Some(bytes.into());
+            return Some(bytes.as_slice().into());
         }
     }
     None
@@ -137,6 +228,20 @@ mod tests {
 
     fn key(value: &Value) -> SortKey {
         sort_key([value], Collation::CaseInsensitive)
+    }
+
+    #[test]
+    fn a_key_in_a_table_is_small_and_long_ones_are_shared() {
+        assert_eq!(std::mem::size_of::<SortKey>(), 24);
+        for length in 0..40_usize {
+            let bytes: Vec<u8> = (1..).take(length).collect();
+            let key = SortKey::from(&bytes[..]);
+            assert_eq!((&*key, &*key.to_shared()), (&bytes[..], &bytes[..]));
+            assert_eq!(SortKey::from(key.to_shared()), key);
+            let mut longer = bytes.clone();
+            longer.push(0);
+            assert!(key < SortKey::from(&longer[..]), "{length}");
+        }
     }
 
     #[test]

@@ -32,14 +32,14 @@ impl RowId {
     /// The location as a value of a hidden column.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        Value::Bytes(self.0.clone())
+        Value::Bytes(self.0.to_shared())
     }
 
     /// The location that such a value names.
     #[must_use]
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
-            Value::Bytes(bytes) => Some(Self(bytes.clone())),
+            Value::Bytes(bytes) => Some(Self(bytes.clone().into())),
             _ => None,
         }
     }

@@ -88,9 +88,12 @@ impl Relation for BaseTable {
         let rows = self.database.read_table(&self.info.name, &self.bounds(scan), reading)?;
         Ok(Box::new(rows.map(|found| {
             let (place, row) = found?;
-            let cell = |slot: &usize| row.get(*slot).cloned().unwrap_or(Value::Null);
-            // Of known length, so that a row is one allocation.
-            let cells = self.slots.iter().map(cell).chain(std::iter::once(place.to_value()));
+            // An iterator of known length makes one allocation, and one over numbers is quicker
+            // than a chain.
+            let cells = (0..=self.slots.len()).map(|at| match self.slots.get(at) {
+                Some(slot) => row.get(*slot).cloned().unwrap_or(Value::Null),
+                None => place.to_value(),
+            });
             Ok(cells.collect::<Row>())
         })))
     }
