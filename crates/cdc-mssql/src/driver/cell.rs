@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn moments_are_cut_to_the_microsecond_below_and_above_1970() {
         assert_eq!(datetime_micros(DateTime::new(25_567, 1)), 3_333);
-        assert_eq!(datetime_micros(DateTime::new(25_566, DAY_TICKS as u32 - 1)), -3_334);
+        assert_eq!(datetime_micros(DateTime::new(25_566, 25_919_999)), -3_334);
         assert_eq!(small_micros(SmallDateTime::new(0, 1)), -2_208_988_740_000_000);
         let last = DateTime2::new(Date::new(3_652_058), Time::new(863_999_999_999, 7));
         assert_eq!(datetime2_micros(last), Some(253_402_300_799_999_999));

@@ -12,4 +12,6 @@
 mod fake_harness;
 
 mod conformance;
+mod equality;
 mod rig;
+mod trouble;
