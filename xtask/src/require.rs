@@ -30,7 +30,8 @@ pub const NAMES: [&str; 15] = [
 ];
 
 /// What `cargo xtask ci` requires when the variable is not set.
-pub const CI: &str = "duckdb,polars-deltalake,fmt,clippy";
+pub const CI: &str = "duckdb,polars-deltalake,fmt,clippy,tsql,pymssql,pytds,mssql-python,\
+                      connectorx,tedious,rivet,mssql-cdc-pyspark,debezium";
 
 /// The names that may not be skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

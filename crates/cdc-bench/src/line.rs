@@ -42,13 +42,15 @@ pub enum Line {
     Small,
     /// Commit times to UTC.
     Time,
+    /// The in-memory server over a socket: rows, connections, first row, memory.
+    Server,
     /// Settings of the Parquet files: size, write time, scan time. Not part of a run of all lines.
     Parquet,
 }
 
 impl Line {
     /// The lines that a run without names takes.
-    pub const TARGETS: [Self; 8] = [
+    pub const TARGETS: [Self; 9] = [
         Self::Append,
         Self::Engine,
         Self::Huge,
@@ -57,6 +59,7 @@ impl Line {
         Self::LiveFiles,
         Self::Small,
         Self::Time,
+        Self::Server,
     ];
 
     /// The name on the command line.
@@ -79,6 +82,7 @@ impl Line {
             Self::LiveFiles => lines::live_files::measure(scale, report),
             Self::Small => lines::small::measure(scale, report),
             Self::Time => lines::time::measure(scale, report),
+            Self::Server => lines::server::measure(scale, report),
             Self::Parquet => lines::parquet::measure(scale, report),
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod huge;
 pub(crate) mod live_files;
 pub(crate) mod log;
 pub(crate) mod parquet;
+pub(crate) mod server;
 pub(crate) mod small;
 pub(crate) mod time;
 
@@ -63,6 +64,11 @@ mod tests {
     fn small_commits_and_commit_times_are_measured() {
         has_targets(Line::Small, 1);
         has_targets(Line::Time, 1);
+    }
+
+    #[test]
+    fn the_server_is_measured_in_rows_time_connections_and_memory() {
+        has_targets(Line::Server, 6);
     }
 
     #[test]

@@ -65,8 +65,17 @@ impl Watch {
     }
 }
 
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu_seconds() -> f64 {
+    seconds_of(rustix::time::ClockId::ThreadCPUTime)
+}
+
 fn cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    seconds_of(rustix::time::ClockId::ProcessCPUTime)
+}
+
+fn seconds_of(clock: rustix::time::ClockId) -> f64 {
+    let time = rustix::time::clock_gettime(clock);
     #[allow(clippy::cast_precision_loss, reason = "below 2^53")]
     let (seconds, nanos) = (time.tv_sec as f64, time.tv_nsec as f64);
     seconds + nanos / 1e9

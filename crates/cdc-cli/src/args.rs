@@ -173,6 +173,9 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key in PEM
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub(crate) key: Option<PathBuf>,
+    /// Write the server's certificate to this file, in PEM: for clients that look at it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_certificate: Option<PathBuf>,
     /// Write the address to this file once clients are let in
     #[arg(long, value_name = "FILE")]
     pub(crate) address_file: Option<PathBuf>,

@@ -5,7 +5,7 @@ use cdc_core::{Column, InstanceName, Lsn, ServerTime, TableName};
 use crate::{
     database::{DatabaseState, FakeDatabase},
     index::{Index, IndexKind},
-    instance::{DdlEntry, Instance},
+    instance::{DdlEntry, Instance, slot_of},
     log::TableId,
     object::object_id,
     table::{Table, TableColumn},
@@ -115,6 +115,8 @@ pub struct InstanceInfo {
     pub low: Option<Lsn>,
     /// The captured columns, in order.
     pub columns: Vec<Column>,
+    /// The name of each captured column's collation, when it is not the database's.
+    pub collations: Vec<Option<String>>,
     /// The columns of the unique index.
     pub key: Vec<String>,
     /// The gating role.
@@ -211,6 +213,7 @@ impl DatabaseState {
             checks: table
                 .checks
                 .iter()
+                .filter(|check| !check.definition.text.is_empty())
                 .map(|check| ConstraintInfo {
                     object_id: object_id(check.object),
                     name: check.name.clone(),
@@ -229,6 +232,10 @@ impl DatabaseState {
         let lost = |column: &Column| {
             table.is_none_or(|table| table.live_columns().all(|other| other.id != column.id))
         };
+        let collation = |column: &Column| {
+            let captured = table?.columns.get(slot_of(column))?;
+            captured.collation.as_ref().map(ToString::to_string)
+        };
         InstanceInfo {
             object_id: object_id(changes),
             functions: [object_id(all), object_id(net)],
@@ -238,6 +245,7 @@ impl DatabaseState {
             start: instance.start,
             low: instance.low,
             columns: instance.columns.clone(),
+            collations: instance.columns.iter().map(collation).collect(),
             key: instance.key.clone(),
             role: instance.role.clone(),
             index_name: instance.index_name.clone(),

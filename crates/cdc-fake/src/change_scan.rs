@@ -148,11 +148,9 @@ impl ChangeTableRows {
                 mask.clone(),
             ];
             let captured = cells.iter().map(|cell| entry.cell(*operation, cell).clone());
-            let mut row = Vec::with_capacity(cells.len() + 6);
-            row.extend(head);
-            row.extend(captured);
-            row.push(command.clone());
-            self.found.push_back(Row::from(row));
+            // Of known length, so that a row is one allocation.
+            let row = head.into_iter().chain(captured).chain(std::iter::once(command.clone()));
+            self.found.push_back(row.collect());
         }
     }
 }

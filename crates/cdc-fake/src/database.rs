@@ -265,12 +265,17 @@ impl FakeDatabase {
         StateGuard(state)
     }
 
-    /// Lets go of the state until something changed, or for so long; then takes it again.
-    pub(crate) fn wait<'a>(&'a self, state: StateGuard<'a>, pause: Duration) -> StateGuard<'a> {
+    /// Lets go of the state until something changed, or for so long; then takes it again. True
+    /// when nothing changed.
+    pub(crate) fn wait<'a>(
+        &'a self,
+        state: StateGuard<'a>,
+        pause: Duration,
+    ) -> (StateGuard<'a>, bool) {
         let waited = self.shared.changed.wait_timeout(state.0, pause);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (mut state, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
         state.catch_up(self.now());
-        StateGuard(state)
+        (StateGuard(state), outcome.timed_out())
     }
 
     /// A number that changes whenever a read of the database could see something else.

@@ -1,14 +1,16 @@
 //! Enabling and disabling capture, and the history of a captured table's columns.
 
-use cdc_core::{Column, InstanceName, Lsn, TableName};
+use cdc_core::{Column, InstanceName, Lsn, TableName, Timestamp};
 
 use crate::{
     database::{DatabaseState, FakeDatabase, unknown_instance},
     instance::{DdlEntry, EnableOptions, Instance},
-    locks::Refusal,
-    log::{InstanceId, LogEvent, LogRecord, TableId},
+    isolation::Waiting,
+    locks::{TableLock, Tried},
+    log::{InstanceId, LogEvent, TableId},
     sql_error::{SqlError, SqlResult, number},
     table::Table,
+    transaction::{TransactionHandle, TransactionId},
 };
 
 mod alteration;
@@ -33,61 +35,36 @@ impl FakeDatabase {
         table: &TableName,
         options: EnableOptions,
     ) -> SqlResult<InstanceName> {
+        self.enable_table_in(None, &Waiting::refuse(), table, &options)
+    }
+
+    /// Enables a table in a transaction, which may roll it back, and waits for who holds it.
+    ///
+    /// # Errors
+    /// As for [`FakeDatabase::enable_table`].
+    pub fn enable_table_in(
+        &self,
+        transaction: Option<&TransactionHandle>,
+        waiting: &Waiting,
+        table: &TableName,
+        options: &EnableOptions,
+    ) -> SqlResult<InstanceName> {
         let now = self.now();
-        let mut state = self.state();
-        if !state.cdc {
-            return Err(SqlError::new(
-                number::CDC_NOT_ENABLED,
-                format!(
-                    "The database '{}' is not enabled for Change Data Capture. Ensure that the \
-                     correct database context is set and retry the operation.",
-                    self.name()
-                ),
-            ));
-        }
-        let id = state.table_id(table)?;
-        match state.check_schema(None, id) {
-            Err(Refusal::Held(_)) => return Err(SqlError::lock_timeout()),
-            Err(Refusal::Failed(error)) => return Err(error),
-            Ok(()) => {}
-        }
-        let name =
-            options.name.clone().unwrap_or_else(|| format!("{}_{}", table.schema, table.name));
-        let name = InstanceName::new(&name);
-        state.check_new_instance(id, &name)?;
-        let definition = state.table(id)?;
-        let columns = captured_columns(definition, options.columns.as_deref())?;
-        let key = index_columns(definition, &columns, options.index.as_deref())?;
-        let lsn = state.log.commit_lsn();
-        let created = state.zone.reading(now);
-        let objects = [state.new_id(), state.new_id(), state.new_id()];
-        let instance = InstanceId(state.new_id());
-        state.instances.insert(
-            instance,
-            Instance {
-                id: instance,
-                name: name.clone(),
-                table: id,
-                start: lsn,
-                low: None,
-                columns,
-                key,
-                role: options.role,
-                index_name: options.index_name,
-                net_changes: options.net_changes,
-                created,
-                objects,
-                entries: crate::change_entries::ChangeEntries::default(),
-                ddl: Vec::new(),
-            },
-        );
-        if !state.jobs.capture && !state.jobs.cleanup {
-            (state.jobs.capture, state.jobs.cleanup) = (true, true);
-        }
-        state.capture.create(now);
-        let local = state.zone.reading(now);
-        state.append(LogRecord { lsn, time: now, local, event: LogEvent::Enable(instance) });
-        Ok(name)
+        let who = transaction.map(|handle| handle.id);
+        self.attempt(who, waiting, |state| {
+            if !state.cdc {
+                return Err(SqlError::new(
+                    number::CDC_NOT_ENABLED,
+                    format!(
+                        "The database '{}' is not enabled for Change Data Capture. Ensure that \
+                         the correct database context is set and retry the operation.",
+                        state.name
+                    ),
+                )
+                .into());
+            }
+            state.enable(who, table, options, now)
+        })
     }
 
     /// Disables an instance: its change table and its history of schema changes are gone at once.
@@ -95,14 +72,28 @@ impl FakeDatabase {
     /// # Errors
     /// 22960 for an unknown instance.
     pub fn disable_instance(&self, name: &InstanceName) -> SqlResult<()> {
-        let mut state = self.state();
-        let id = state
-            .instance(name)
-            .map(|instance| instance.id)
-            .ok_or_else(|| unknown_instance(name))?;
-        state.instances.remove(&id);
-        state.permissions.forget(&TableName::new("cdc", format!("{name}_CT")));
-        Ok(())
+        self.disable_instance_in(None, &Waiting::refuse(), name)
+    }
+
+    /// Disables an instance in a transaction, which may roll it back.
+    ///
+    /// # Errors
+    /// As for [`FakeDatabase::disable_instance`].
+    pub fn disable_instance_in(
+        &self,
+        transaction: Option<&TransactionHandle>,
+        waiting: &Waiting,
+        name: &InstanceName,
+    ) -> SqlResult<()> {
+        let who = transaction.map(|handle| handle.id);
+        self.attempt(who, waiting, |state| {
+            let found = state.instance(name).map(|instance| (instance.id, instance.table));
+            let (id, table) = found.ok_or_else(|| unknown_instance(name))?;
+            state.keep_schema(who, table)?;
+            state.instances.remove(&id);
+            state.permissions.forget(&TableName::new("cdc", format!("{name}_CT")));
+            Ok(())
+        })
     }
 
     /// The history of schema changes of an instance, as far as capture has got.
@@ -146,12 +137,62 @@ pub struct InstanceState {
 }
 
 impl DatabaseState {
+    fn enable(
+        &mut self,
+        who: Option<TransactionId>,
+        table: &TableName,
+        options: &EnableOptions,
+        now: Timestamp,
+    ) -> Tried<InstanceName> {
+        let id = self.table_id(table)?;
+        self.check_schema(who, id)?;
+        let name =
+            options.name.clone().unwrap_or_else(|| format!("{}_{}", table.schema, table.name));
+        let name = InstanceName::new(&name);
+        self.check_new_instance(id, &name)?;
+        let definition = self.table(id)?;
+        let columns = captured_columns(definition, options.columns.as_deref())?;
+        let key = index_columns(definition, &columns, options.index.as_deref())?;
+        if let Some(who) = who {
+            self.lock_table(who, id, TableLock::Exclusive)?;
+        }
+        let objects = [self.new_id(), self.new_id(), self.new_id()];
+        let instance = InstanceId(self.new_id());
+        let made = Instance {
+            id: instance,
+            name: name.clone(),
+            table: id,
+            // Until its commit it starts behind everything.
+            start: Lsn::MAX,
+            low: None,
+            columns,
+            key,
+            role: options.role.clone(),
+            index_name: options.index_name.clone(),
+            net_changes: options.net_changes,
+            created: self.zone.reading(now),
+            objects,
+            entries: crate::change_entries::ChangeEntries::default(),
+            ddl: Vec::new(),
+        };
+        self.instances.insert(instance, made);
+        if !self.jobs.capture && !self.jobs.cleanup {
+            (self.jobs.capture, self.jobs.cleanup) = (true, true);
+        }
+        self.capture.create(now);
+        self.note_enabled(who, instance);
+        if let Some(event) = self.keep_schema_event(who, LogEvent::Enable(instance)) {
+            self.log_schema_event(event, now);
+        }
+        Ok(name)
+    }
+
     fn check_new_instance(&self, table: TableId, name: &InstanceName) -> SqlResult<()> {
         if self.instances_of(table).count() >= INSTANCES_A_TABLE {
             return Err(SqlError::new(
                 number::TWO_INSTANCES,
-                "Could not create a capture instance because the table has two capture instances already. \
-             A table can have at most two.",
+                "Could not create a capture instance because the table has two capture instances \
+                 already. A table can have at most two.",
             ));
         }
         let taken = self

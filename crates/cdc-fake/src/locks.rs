@@ -15,7 +15,8 @@ use crate::{
 };
 
 /// How often a waiting statement looks again at the clock and for a cancellation. Whatever frees
-/// a lock wakes it at once.
+/// a lock wakes it at once. So many looks as fill its time end a wait too, because the server's
+/// clock may stand still.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Why an attempt did not succeed.
@@ -54,6 +55,7 @@ impl FakeDatabase {
         mut work: impl FnMut(&mut StateGuard<'_>) -> Tried<T>,
     ) -> SqlResult<T> {
         let mut deadline: Option<Timestamp> = None;
+        let mut waited = Duration::ZERO;
         let mut state = self.look();
         loop {
             let outcome = match state.victim(who) {
@@ -66,8 +68,8 @@ impl FakeDatabase {
                     }
                     Err(Refusal::Held(_)) if waiting.is_cancelled() => Err(cancelled()),
                     Err(Refusal::Held(holder)) => {
-                        if let Some(who) = who {
-                            state.quiet().wait_for(who, holder);
+                        if who.is_some_and(|who| state.quiet().wait_for(who, holder)) {
+                            self.shared.changed.notify_all();
                         }
                         Ok(None)
                     }
@@ -80,18 +82,25 @@ impl FakeDatabase {
                 }
                 Err(error) => {
                     state.quiet().stop_waiting(who);
+                    if let Some(victim) = who.filter(|_| state.victim(who).is_some()) {
+                        state.close(victim);
+                        self.shared.changed.notify_all();
+                    }
                     return Err(error);
                 }
                 Ok(None) => {}
             }
             let now = self.now();
             let until = deadline.get_or_insert_with(|| end_of(now, waiting.limit()));
-            if now >= *until {
+            if now >= *until || waiting.limit().is_some_and(|limit| waited >= limit) {
                 state.quiet().stop_waiting(who);
                 return Err(SqlError::lock_timeout());
             }
-            self.shared.changed.notify_all();
-            state = self.wait(state, LOOK_AGAIN);
+            let (again, idle) = self.wait(state, LOOK_AGAIN);
+            state = again;
+            if idle {
+                waited = waited.saturating_add(LOOK_AGAIN);
+            }
         }
     }
 }
@@ -116,31 +125,28 @@ impl DatabaseState {
     fn stop_waiting(&mut self, who: Option<TransactionId>) {
         if let Some(who) = who {
             self.waits.remove(&who);
-            if self.open.get(&who).is_some_and(|open| open.victim) {
-                self.close(who);
-            }
         }
     }
 
-    /// Notes that one waits for another. Of a circle the youngest transaction gives way.
-    fn wait_for(&mut self, who: TransactionId, holder: TransactionId) {
+    /// Notes that one waits for another. Of a circle the youngest transaction gives way: true when
+    /// one has to.
+    fn wait_for(&mut self, who: TransactionId, holder: TransactionId) -> bool {
         self.waits.insert(who, holder);
         let mut circle = vec![who];
         let mut at = holder;
         while at != who {
             if circle.contains(&at) {
-                return;
+                return false;
             }
             circle.push(at);
             match self.waits.get(&at) {
                 Some(next) => at = *next,
-                None => return,
+                None => return false,
             }
         }
         let victim = circle.into_iter().max();
-        if let Some(open) = victim.and_then(|victim| self.open.get_mut(&victim)) {
-            open.victim = true;
-        }
+        let open = victim.and_then(|victim| self.open.get_mut(&victim));
+        open.map(|open| open.victim = true).is_some()
     }
 
     /// Refuses to write a row that another transaction wrote, read to keep, or locked with its

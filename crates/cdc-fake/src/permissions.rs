@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use cdc_core::{InstanceName, ServerTime, TableName};
 
 use crate::{
-    database::FakeDatabase,
+    database::{DatabaseState, FakeDatabase},
+    options::FIXED_SCHEMAS,
     sql_error::{SqlError, SqlResult, number},
 };
 
@@ -224,7 +225,7 @@ impl FakeDatabase {
                 ),
             ));
         };
-        let key = (name, on.clone(), permission);
+        let key = (name, state.as_declared(on), permission);
         match action {
             GrantAction::Grant => state.permissions.granted.insert(key, true),
             GrantAction::Deny => state.permissions.granted.insert(key, false),
@@ -259,6 +260,38 @@ impl FakeDatabase {
                 }
             };
         state.permissions.granted.iter().map(one).collect()
+    }
+}
+
+impl DatabaseState {
+    /// A securable under the names that its schema and object were declared with.
+    fn as_declared(&self, on: &Securable) -> Securable {
+        let schema = |name: &str| {
+            let fixed = FIXED_SCHEMAS.iter().map(|(name, _)| *name).chain(["cdc"]);
+            let known = fixed.chain(self.schemas.keys().map(String::as_str));
+            let found = known.into_iter().find(|other| other.eq_ignore_ascii_case(name));
+            found.unwrap_or(name).to_owned()
+        };
+        match on {
+            Securable::Database => Securable::Database,
+            Securable::Schema(name) => Securable::Schema(schema(name)),
+            Securable::Object(name) => {
+                let table = self.find_table(name).map(|(_, table)| table.name.clone());
+                let change_table = || {
+                    let mut tables = self
+                        .instances
+                        .values()
+                        .map(|instance| TableName::new("cdc", format!("{}_CT", instance.name)));
+                    tables.find(|table| {
+                        self.same(&table.name, &name.name)
+                            && table.schema.eq_ignore_ascii_case(&name.schema)
+                    })
+                };
+                let declared = table.or_else(change_table);
+                let written = || TableName::new(schema(&name.schema), name.name.clone());
+                Securable::Object(declared.unwrap_or_else(written))
+            }
+        }
     }
 }
 

@@ -5,14 +5,16 @@ use std::{
     ops::Bound,
 };
 
+use cdc_core::Lsn;
+
 use crate::{
-    database::DatabaseState,
+    database::{DatabaseState, FakeDatabase},
     key::SortKey,
     locks::Tried,
     log::TableId,
     sql_error::{SqlError, SqlResult, number},
     table::Table,
-    transaction::TransactionId,
+    transaction::{TransactionHandle, TransactionId},
     value::Row,
 };
 
@@ -80,6 +82,17 @@ impl Table {
     }
 }
 
+impl FakeDatabase {
+    /// The newest LSN of change tables and mapping that a snapshot transaction sees; none for a
+    /// statement of its own, which sees all.
+    ///
+    /// # Errors
+    /// 3952 where snapshot isolation is not allowed.
+    pub fn captured_at(&self, transaction: Option<&TransactionHandle>) -> SqlResult<Option<Lsn>> {
+        self.look().quiet().captured_at(transaction.map(|handle| handle.id))
+    }
+}
+
 impl DatabaseState {
     /// True while somebody reads at a snapshot.
     pub(crate) fn keeps_versions(&self) -> bool {
@@ -116,11 +129,28 @@ impl DatabaseState {
             return Ok(snapshot);
         }
         let snapshot = self.take_snapshot();
+        let captured = self.high().unwrap_or(Lsn::ZERO);
         match self.open.get_mut(&id) {
-            Some(open) => open.snapshot = Some(snapshot),
+            Some(open) => {
+                open.snapshot = Some(snapshot);
+                open.captured = Some(captured);
+            }
             None => self.release_snapshot(Some(snapshot)),
         }
         Ok(snapshot)
+    }
+
+    /// The newest LSN that a snapshot transaction sees of what capture wrote; none for one that
+    /// reads as things are.
+    fn captured_at(&mut self, who: Option<TransactionId>) -> SqlResult<Option<Lsn>> {
+        let Some(who) = who.filter(|who| self.open.contains_key(who)) else {
+            return match self.options.allow_snapshot_isolation {
+                true => Ok(None),
+                false => Err(self.snapshot_refused()),
+            };
+        };
+        self.snapshot_of(who)?;
+        Ok(self.open.get(&who).and_then(|open| open.captured))
     }
 
     pub(crate) fn snapshot_refused(&self) -> SqlError {

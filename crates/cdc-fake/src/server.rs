@@ -186,7 +186,9 @@ impl FakeServer {
         databases.iter().fold(own, |sum, database| sum.wrapping_add(database.data_version()))
     }
 
-    fn touch(&self) {
+    /// Gives the data another version: what was read depended on more than the data, as on who is
+    /// connected.
+    pub fn touch(&self) {
         self.inner.version.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -60,6 +60,13 @@ impl StatementFaults {
         self.planted().pause = pause.filter(|pause| !pause.is_zero());
     }
 
+    /// True when no trouble waits.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        let planted = self.planted();
+        planted.errors.is_empty() && planted.kills.is_empty() && planted.pause.is_none()
+    }
+
     /// Forgets what was planted and has not happened.
     pub fn clear(&self) {
         *self.planted() = Planted::default();

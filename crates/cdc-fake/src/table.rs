@@ -261,7 +261,10 @@ impl Table {
     }
 
     /// The values of the columns that exist, in `column_id` order.
-    pub(crate) fn project(&self, row: &[Value]) -> Row {
+    pub(crate) fn project(&self, row: &Row) -> Row {
+        if row.len() == self.columns.len() && self.columns.iter().all(|column| !column.dropped) {
+            return Arc::clone(row);
+        }
         self.columns
             .iter()
             .enumerate()

@@ -42,6 +42,8 @@ pub(crate) struct OpenTransaction {
     pub(crate) isolation: Isolation,
     // The commit that its reads stand at, once a snapshot transaction has read.
     pub(crate) snapshot: Option<u64>,
+    // The newest LSN that capture had processed then.
+    pub(crate) captured: Option<Lsn>,
     pub(crate) began: Timestamp,
     // True when it has to give way to another in a deadlock.
     pub(crate) victim: bool,
@@ -59,6 +61,7 @@ impl OpenTransaction {
             table_locks: BTreeMap::new(),
             isolation,
             snapshot: None,
+            captured: None,
             began,
             victim: false,
             undo: savepoint::UndoLog::new(),

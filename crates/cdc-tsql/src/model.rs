@@ -24,7 +24,7 @@ mod shape;
 mod view;
 mod zone_name;
 
-pub(crate) use procedure::{Parameter, ProcedureInfo, ProcedureOutput, procedure};
+pub(crate) use procedure::{ProcedureInfo, ProcedureOutput, procedure};
 
 /// Who asks, and how its statements read.
 #[derive(Clone, Debug)]
@@ -149,58 +149,11 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The table that a statement changes: its database and its name as declared.
-    ///
-    /// # Errors
-    /// 208 when there is none, 229 without the right, 50000 for a view or a change table.
-    pub(crate) fn target(
-        &self,
-        name: &ObjectName,
-        permission: Permission,
-    ) -> SqlResult<(FakeDatabase, TableInfo)> {
-        self.within(name, |names| {
-            let Some(info) = names.table(name) else {
-                return Err(match names.relation_here(name) {
-                    Ok(_) => SqlError::new(
-                        50_000,
-                        format!("not supported by this server: changing {}", written(name)),
-                    ),
-                    Err(error) => error,
-                });
-            };
-            names.require(permission, &info.name)?;
-            Ok((names.database.clone(), info))
-        })
-    }
-
-    /// The name of a new object: in the schema that is named, or the login's default one.
-    ///
-    /// # Errors
-    /// 2760 for an unknown schema.
-    pub(crate) fn new_name(&self, name: &ObjectName) -> SqlResult<TableName> {
-        let schema = match named_schema(name) {
-            Some(schema) => schema.to_owned(),
-            None => self.database.default_schema(&self.access.rights),
-        };
-        let known = self.database.schemas();
-        let found = known.into_iter().find(|(other, _)| other.eq_ignore_ascii_case(&schema));
-        match found {
-            Some((schema, _)) => Ok(TableName::new(schema, name.name.clone())),
-            None => Err(SqlError::new(
-                2760,
-                format!(
-                    "The specified schema name \"{schema}\" either does not exist or you do not \
-                     have permission to use it."
-                ),
-            )),
-        }
-    }
-
     /// Refuses without a right on an object.
     ///
     /// # Errors
     /// 229.
-    pub(crate) fn require(&self, permission: Permission, object: &TableName) -> SqlResult<()> {
+    fn require(&self, permission: Permission, object: &TableName) -> SqlResult<()> {
         let on = Securable::Object(object.clone());
         if self.database.permits(&self.access.rights, permission, &on) {
             return Ok(());
@@ -238,7 +191,8 @@ impl<'a> Names<'a> {
             && let Some(info) = self.change_table(&name.name)
         {
             self.require(Permission::Select, &TableName::new("cdc", format!("{}_CT", info.name)))?;
-            return Ok(Arc::new(change_table::ChangeTable::new(self.database, &info)));
+            let seen = self.captured()?;
+            return Ok(Arc::new(change_table::ChangeTable::new(self.database, &info, seen)));
         }
         let schemas = schema.map_or_else(|| vec!["dbo", "sys"], |schema| vec![schema]);
         let found = schemas
@@ -247,9 +201,29 @@ impl<'a> Names<'a> {
             .ok_or_else(|| unknown(name))?;
         found.require(self)?;
         if found.name == "lsn_time_mapping" {
-            return Ok(Arc::new(change_table::Mapping::new(self.database)));
+            return Ok(Arc::new(change_table::Mapping::new(self.database, self.captured()?)));
         }
         Ok(Arc::new(view::ViewRelation::new(found, self)))
+    }
+
+    /// The session's open transaction in this database.
+    fn transaction(&self) -> Option<&'a TransactionHandle> {
+        let open = self.access.transactions.iter();
+        open.into_iter().find(|handle| handle.database().is_same(self.database))
+    }
+
+    /// The newest LSN of what capture wrote that the session sees; none for all.
+    fn captured(&self) -> SqlResult<Option<cdc_core::Lsn>> {
+        match self.access.isolation {
+            Isolation::Snapshot => self.database.captured_at(self.transaction()),
+            _ => Ok(None),
+        }
+    }
+
+    /// The newest LSN that capture has processed, as far as the session sees.
+    fn high(&self) -> SqlResult<Option<cdc_core::Lsn>> {
+        let seen = self.captured()?.unwrap_or(cdc_core::Lsn::MAX);
+        Ok(self.database.max_lsn().map(|high| high.min(seen)).filter(|high| !high.is_zero()))
     }
 
     /// The instance whose change table has this name.

@@ -4,6 +4,7 @@
 //! them, and its reserved words tell.
 
 mod alterations;
+mod chain;
 mod control;
 mod definitions;
 mod execute;
@@ -37,8 +38,9 @@ pub(crate) struct SyntaxError {
 ///
 /// # Errors
 /// The first thing that cannot be read. Nothing of the batch may run then.
-pub(crate) fn parse(text: &str, settings: &Settings) -> Result<Vec<Statement>, SyntaxError> {
+pub(crate) fn parse(text: &str, settings: &Settings) -> Result<Batch, SyntaxError> {
     let tokens = tokens::read(text, settings)?;
+    chain::check(&tokens)?;
     reader::Reader::new(text, tokens).batch()
 }
 

@@ -1,6 +1,8 @@
 //! What connectors and drivers ask of the catalogue, over a session: every statement answers, with
 //! the values that were committed.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::ops::ControlFlow;
 
 use cdc_core::Timestamp;
@@ -291,4 +293,40 @@ fn the_clock_moves_and_time_passes_for_capture_and_cleanup_by_control_procedures
          FROM cdc.change_tables",
     );
     assert_eq!(heard.rows, [[Value::Int(1)]]);
+}
+
+#[test]
+fn a_transaction_makes_a_table_enables_it_and_writes_it_or_leaves_nothing() {
+    let mut rig = Rig::new();
+    let make = "BEGIN TRAN; CREATE TABLE dbo.late (k int PRIMARY KEY, v int); EXEC \
+                sys.sp_cdc_enable_table 'dbo', 'late', NULL; INSERT INTO dbo.late VALUES (1, 1);";
+    rig.run(&format!("{make} ROLLBACK"));
+    let heard = rig.run("SELECT OBJECT_ID(N'dbo.late'), (SELECT COUNT(*) FROM cdc.change_tables)");
+    assert_eq!(heard.rows, [[Value::Null, Value::Int(1)]]);
+    rig.run(&format!("{make} COMMIT; EXEC fake.run_capture"));
+    let heard = rig.run("SELECT [__$operation], k FROM cdc.dbo_late_CT");
+    assert_eq!(heard.rows, [[Value::Int(2), Value::Int(1)]]);
+}
+
+#[test]
+fn a_snapshot_transaction_sees_change_tables_as_they_were_at_its_first_read() {
+    let mut rig = Rig::new();
+    let count = "SELECT COUNT(*) FROM cdc.dbo_orders_CT";
+    rig.run("SET TRANSACTION ISOLATION LEVEL SNAPSHOT");
+    let heard = Rig::tell(&mut rig.session, count);
+    assert_eq!(heard.errors.first().map(|(number, _)| *number), Some(3952));
+    rig.run("ALTER DATABASE shop SET ALLOW_SNAPSHOT_ISOLATION ON");
+    rig.run("BEGIN TRAN");
+    assert_eq!(rig.run(count).rows, [[Value::Int(5)]]);
+    let mut other = rig.server.owner_session("shop").expect("opens");
+    let write = "INSERT INTO dbo.orders (name) VALUES (N'late'); EXEC fake.run_capture";
+    assert_eq!(Rig::tell(&mut other, write).errors, []);
+    assert_eq!(rig.run(count).rows, [[Value::Int(5)]]);
+    assert_eq!(rig.run("SELECT COUNT(*) FROM dbo.orders").rows, [[Value::Int(1)]]);
+    let latest = "SELECT CASE WHEN (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping) = \
+                  sys.fn_cdc_get_max_lsn() THEN (SELECT COUNT(*) FROM cdc.lsn_time_mapping) END";
+    assert_eq!(rig.run(latest).rows, [[Value::Int(4)]]);
+    rig.run("COMMIT");
+    assert_eq!(rig.run(count).rows, [[Value::Int(6)]]);
+    assert_eq!(rig.run(latest).rows, [[Value::Int(5)]]);
 }

@@ -43,7 +43,8 @@ public final class DebeziumRun {
             expect(
                     "r 1 null -> [1,\"Anna\",\"10.5000\",1709209861003,true,\"3q2+7w==\"]",
                     "r 2 null -> [2,\"Ωmega 日本 😀\",\"-99999999999999.9999\",-62135596800000,false,\"\"]",
-                    "r 3 null -> [3,null,null,null,null,null]");
+                    "r 3 null -> [3,null,null,null,null,null]",
+                    "r 1 null -> [1,18295,1580702706007,30,\"none\"]");
         });
         report.check("streams inserts", () -> {
             commit("INSERT INTO dbo.orders VALUES "
@@ -73,6 +74,8 @@ public final class DebeziumRun {
         report.check("tells where and when a change was committed", this::position);
         report.check("follows the table to a new instance with a column more", this::newInstance);
         report.check("goes on where it was when the old instance is gone", this::oldInstanceGone);
+        report.check("reads beside a writer under snapshot isolation, and through the functions",
+                this::functions);
         if (events != null) {
             events.close();
         }
@@ -118,22 +121,34 @@ public final class DebeziumRun {
                 "INSERT INTO dbo.orders VALUES "
                         + "(1, N'Anna', 10.5, '2024-02-29 12:31:01.003', 1, 0xDEADBEEF), "
                         + "(2, N'Ωmega 日本 😀', -99999999999999.9999, '0001-01-01', 0, 0x), "
-                        + "(3, NULL, NULL, NULL, NULL, NULL)");
+                        + "(3, NULL, NULL, NULL, NULL, NULL)",
+                // The connector has the server read what the columns' defaults say.
+                "CREATE TABLE dbo.terms (id int NOT NULL CONSTRAINT pk_terms PRIMARY KEY, "
+                        + "due date NOT NULL DEFAULT '2020-02-03', "
+                        + "at datetime2(3) NOT NULL DEFAULT ('2020-02-03T04:05:06.007'), "
+                        + "days int NOT NULL DEFAULT ((30)), word nvarchar(10) NULL DEFAULT (N'none'))",
+                "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'terms', "
+                        + "@role_name = NULL",
+                "INSERT INTO dbo.terms (id) VALUES (1)");
     }
 
     private static Properties properties() {
+        return properties("dbo.orders,dbo.terms", "first");
+    }
+
+    private static Properties properties(String tables, String name) {
         String directory = env("DIRECTORY");
         Properties properties = new Properties();
         String[][] given = {
-            {"name", "clients"},
+            {"name", name},
             {"connector.class", "io.debezium.connector.sqlserver.SqlServerConnector"},
-            {"topic.prefix", "clients"},
+            {"topic.prefix", name},
             {"database.hostname", env("HOST")},
             {"database.port", env("PORT")},
             {"database.user", env("USER")},
             {"database.password", env("PASSWORD")},
             {"database.names", DATABASE},
-            {"table.include.list", "dbo.orders"},
+            {"table.include.list", tables},
             {"driver.encrypt", "true"},
             {"driver.trustServerCertificate", "true"},
             {"decimal.handling.mode", "string"},
@@ -143,11 +158,13 @@ public final class DebeziumRun {
             {"errors.max.retries", "0"},
             {"offset.flush.interval.ms", "1000"},
             {"offset.storage", "org.apache.kafka.connect.storage.FileOffsetBackingStore"},
-            {"offset.storage.file.filename", Path.of(directory, "offsets").toString()},
+            {"offset.storage.file.filename", Path.of(directory, name + ".offsets").toString()},
             {"schema.history.internal", "io.debezium.storage.file.history.FileSchemaHistory"},
-            {"schema.history.internal.file.filename", Path.of(directory, "history").toString()},
+            {"schema.history.internal.file.filename", Path.of(directory, name + ".history").toString()},
             {"key.converter.schemas.enable", "false"},
             {"value.converter.schemas.enable", "false"},
+            // Else a NULL in a column with a default is told as the default.
+            {"value.converter.replace.null.with.default", "false"},
         };
         for (String[] pair : given) {
             properties.setProperty(pair[0], pair[1]);
@@ -235,13 +252,17 @@ public final class DebeziumRun {
         }
     }
 
+    /**
+     * In one scan of the log: a connector that polls while the commit of the new instance is the newest
+     * one of all takes its rows in the old columns.
+     */
     private void newInstance() throws Exception {
         commit(
                 "ALTER TABLE dbo.orders ADD note nvarchar(20) NULL",
                 "INSERT INTO dbo.orders (id, name, note) VALUES (20, N'before', N'not captured')",
                 "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'orders', "
-                        + "@capture_instance = N'dbo_orders_2', @role_name = NULL");
-        commit("INSERT INTO dbo.orders (id, name, note) VALUES (21, N'after', N'captured')");
+                        + "@capture_instance = N'dbo_orders_2', @role_name = NULL",
+                "INSERT INTO dbo.orders (id, name, note) VALUES (21, N'after', N'captured')");
         expect(
                 "c 20 null -> [20,\"before\",null,null,null,null]",
                 "c 21 null -> [21,\"after\",null,null,null,null,\"captured\"]");
@@ -257,5 +278,27 @@ public final class DebeziumRun {
         events = new Events(properties());
         expect("u 21 [21,\"after\",null,null,null,null,\"captured\"] -> "
                 + "[21,\"after\",null,null,null,null,\"on its own\"]");
+    }
+
+    /** Another connector, which reads through the functions of the instance. */
+    private void functions() throws Exception {
+        events.close();
+        execute("ALTER DATABASE " + DATABASE + " SET ALLOW_SNAPSHOT_ISOLATION ON");
+        Properties properties = properties("dbo.terms", "second");
+        properties.setProperty("snapshot.isolation.mode", "snapshot");
+        properties.setProperty("data.query.mode", "function");
+        try (Connection writer = connect(DATABASE); Statement statement = writer.createStatement()) {
+            writer.setAutoCommit(false);
+            statement.execute("UPDATE dbo.terms SET days = 31 WHERE id = 1");
+            events = new Events(properties);
+            expect("r 1 null -> [1,18295,1580702706007,30,\"none\"]");
+            writer.commit();
+        }
+        commit("INSERT INTO dbo.terms VALUES (2, '2021-01-01', '1970-01-01', 1, NULL)");
+        expect(
+                "u 1 [1,18295,1580702706007,30,\"none\"] -> [1,18295,1580702706007,31,\"none\"]",
+                "c 2 null -> [2,18628,0,1,null]");
+        commit("DELETE FROM dbo.terms WHERE id = 1");
+        expect("d 1 [1,18295,1580702706007,31,\"none\"] -> null");
     }
 }

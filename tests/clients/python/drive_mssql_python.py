@@ -5,7 +5,8 @@ import datetime
 import mssql_python
 
 from driver import (
-    DIVIDED_BY_ZERO, DUPLICATE_KEY, LOGIN_FAILED, NO_SUCH_OBJECT, THROWN, Checks, Driver
+    DEADLOCK, DIVIDED_BY_ZERO, DUPLICATE_KEY, LOCK_TIMEOUT, LOGIN_FAILED, NO_SUCH_OBJECT, THROWN,
+    Checks, OwnTransactions
 )
 
 # The driver tells the server's texts and its own words for a state, but no number.
@@ -15,12 +16,14 @@ TEXTS = {
     "Divide by zero error encountered": DIVIDED_BY_ZERO,
     "Invalid object name 'dbo.no_such_table'": NO_SUCH_OBJECT,
     "of one's own": THROWN,
+    "Lock request time out period exceeded": LOCK_TIMEOUT,
+    "deadlocked": DEADLOCK,
 }
 # The driver refuses years before this one in a date of its own.
 YEAR_MIN = 1753
 
 
-class MssqlPython(Driver):
+class MssqlPython(OwnTransactions):
     protections = ("plain", "tls", "strict")
     looks = ("strict",)
     refuses = ("tls", "strict")
@@ -40,6 +43,9 @@ class MssqlPython(Driver):
             options["TrustServerCertificate"] = "No" if certificate else "Yes"
         text = "".join(f"{name}={value};" for name, value in options.items())
         return mssql_python.connect(text, autocommit=True, timeout=60)
+
+    def let_commit(self, connection, each):
+        connection.setautocommit(each)
 
     def run(self, connection, sql):
         cursor = connection.cursor()

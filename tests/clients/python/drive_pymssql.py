@@ -6,10 +6,10 @@ import os
 
 import pymssql
 
-from driver import Checks, Driver
+from driver import Checks, OwnTransactions
 
 
-class Pymssql(Driver):
+class Pymssql(OwnTransactions):
     protections = ("plain", "tls")
     looks = ("tls",)
     refuses = ("tls",)
@@ -28,6 +28,9 @@ class Pymssql(Driver):
             tds_version="7.4", login_timeout=20, timeout=60, charset="UTF-8",
             encryption="require" if protection == "tls" else "off",
         )
+
+    def let_commit(self, connection, each):
+        connection.autocommit(each)
 
     def run(self, connection, sql):
         with connection.cursor() as cursor:

@@ -2,10 +2,10 @@
 
 import pytds
 
-from driver import Checks, Driver
+from driver import Checks, OwnTransactions
 
 
-class Pytds(Driver):
+class Pytds(OwnTransactions):
     protections = ("plain", "tls")
     looks = ("tls",)
     refuses = ("tls",)

@@ -27,6 +27,8 @@ LOGIN_FAILED = 18456
 DUPLICATE_KEY = 2627
 DIVIDED_BY_ZERO = 8134
 NO_SUCH_OBJECT = 208
+LOCK_TIMEOUT = 1222
+DEADLOCK = 1205
 THROWN = 51234
 
 
@@ -127,7 +129,27 @@ class Driver:
         return text
 
 
-def wait_for_no_error(does):
+class OwnTransactions(Driver):
+    """A driver of Python's common interface: its transactions begin by themselves."""
+
+    def let_commit(self, connection, each):
+        """Whether each statement commits by itself."""
+        connection.autocommit = each
+
+    def begin(self, connection):
+        self.let_commit(connection, False)
+
+    def commit(self, connection):
+        connection.commit()
+
+    def roll_back(self, connection):
+        connection.rollback()
+
+    def end_transactions(self, connection):
+        self.let_commit(connection, True)
+
+
+def error_of(does):
     """Runs something and gives what it raised; nothing raised is a difference."""
     try:
         does()
@@ -182,6 +204,8 @@ class Checks:
         check("reads a row version and a computed column as captured", self.derived)
         check("commits, rolls back, and goes back to a savepoint", self.transactions)
         check("is told the number of an error, and goes on", self.errors)
+        check("does not read what another connection has not committed", self.isolation)
+        check("meets an error that was planted", self.planted)
         check("reads several results of one batch", self.several_results)
         check("leaves a long read and goes on", self.cancel)
         self.report.end()
@@ -200,11 +224,11 @@ class Checks:
 
     def wrong_password(self):
         if not self.driver.tells_refusals:
-            wait_for_no_error(lambda: self.open(password="not the password"))
+            error_of(lambda: self.open(password="not the password"))
             return
         for protection in self.driver.protections:
             wrong = lambda: self.open(protection=protection, password="not the password")
-            error = wait_for_no_error(wrong)
+            error = error_of(wrong)
             equal(self.driver.number(error), LOGIN_FAILED, f"the number of {error}, {protection}")
 
     def certificate(self):
@@ -220,7 +244,7 @@ class Checks:
             raise NotHere("the driver does not look at certificates")
         for protection in self.driver.refuses:
             other = self.server.other_certificate
-            wait_for_no_error(lambda: self.open(protection=protection, certificate=other))
+            error_of(lambda: self.open(protection=protection, certificate=other))
 
     def create_database(self):
         connection = self.open()
@@ -415,9 +439,29 @@ class Checks:
             ("SELECT * FROM dbo.no_such_table", NO_SUCH_OBJECT),
             (f"THROW {THROWN}, N'of one''s own', 1", THROWN),
         ]:
-            error = wait_for_no_error(lambda: self.driver.rows(self.connection, sql))
+            error = error_of(lambda: self.driver.rows(self.connection, sql))
             equal(self.driver.number(error), number, f"the number of {error} ({sql})")
             equal(int(self.first(self.connection, "SELECT 5")), 5, "a read after an error")
+
+    def isolation(self):
+        other = self.open(database=DATABASE)
+        self.driver.run(other, "BEGIN TRANSACTION; UPDATE dbo.accounts SET amount = 0 WHERE id = 1")
+        read = "SET LOCK_TIMEOUT {}; SELECT amount FROM dbo.accounts{} WHERE id = 1"
+        error = error_of(lambda: self.driver.rows(self.connection, read.format(0, "")))
+        equal(self.driver.number(error), LOCK_TIMEOUT, f"the number of {error}")
+        dirty = self.first(self.connection, read.format(0, " WITH (NOLOCK)"))
+        equal(int(dirty), 0, "a read of what is not committed")
+        self.driver.run(other, "ROLLBACK TRANSACTION")
+        equal(int(self.first(self.connection, read.format(-1, ""))), 11, "a read after the rollback")
+        self.driver.close(other)
+
+    def planted(self):
+        self.driver.run(self.connection, f"EXEC fake.inject_error {DEADLOCK}, 1, N'UPDATE'")
+        update = "UPDATE dbo.accounts SET amount = 5; SELECT 7"
+        error = error_of(lambda: self.driver.rows(self.connection, update))
+        equal(self.driver.number(error), DEADLOCK, f"the number of {error}")
+        unchanged = "SELECT COUNT(*) FROM dbo.accounts WHERE amount <> 5"
+        equal(int(self.first(self.connection, unchanged)), 2, "rows after it")
 
     def several_results(self):
         found = self.driver.results(

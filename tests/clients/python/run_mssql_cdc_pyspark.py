@@ -150,12 +150,17 @@ class Comparison:
             found = self.client.capture_instances(table["instance"])
             equal(
                 [(instance.name, instance.start_lsn) for instance in found],
-                [(table["instance"], table["start"])],
+                [
+                    (other["instance"], other["start"])
+                    for other in self.expected["tables"]
+                    if other["table"] == table["table"]
+                ],
                 f"the instances of {table['table']}",
             )
+            [own] = [instance for instance in found if instance.name == table["instance"]]
             expected = [name for name in table["columns"] if name not in table["computed"]]
-            equal(found[0].columns, expected, f"the columns of {table['instance']}")
-            equal(list(found[0].computed), table["computed"], "the computed columns")
+            equal(own.columns, expected, f"the columns of {table['instance']}")
+            equal(list(own.computed), table["computed"], "the computed columns")
             source = self.client.source_table(table["instance"])
             equal((source.schema, source.table), (table["schema"], table["table"]), "the table")
             equal(source.keys, table["key"], f"the key of {table['table']}")
@@ -179,7 +184,13 @@ class Comparison:
 
     def rows(self):
         for table in self.expected["tables"]:
-            columns = [name for name in table["columns"] if name not in table["computed"]]
+            captured = [name for name in table["columns"] if name not in table["computed"]]
+            columns = self.client.present_columns(table["instance"], captured)
+            gone = [name for name in captured if name not in columns]
+            equal(
+                [name for name in gone if any(row[name] is not None for row in table["rows"])],
+                [], "columns that are gone and have values",
+            )
             batches = self.client.iter_table(
                 table["schema"], table["table"], columns, table["key"], None, None, None, BATCH_ROWS
             )
@@ -191,8 +202,8 @@ class Comparison:
         expected = table[what]
         if what == "rows":
             # The table has no order of its own.
-            found.sort(key=lambda row: text(row[table["key"][0]]))
-            expected = sorted(expected, key=lambda row: row[table["key"][0]])
+            found.sort(key=lambda row: [text(row[name]) for name in table["key"]])
+            expected = sorted(expected, key=lambda row: [row[name] for name in table["key"]])
         for number, (got, row) in enumerate(zip(found, expected)):
             for name in names:
                 value, given = text(got[name]), row[name]

@@ -167,9 +167,10 @@ impl Auditor {
     /// A runner was told that a mark is durable.
     pub fn acknowledged(&self, table: &str, mark: &Mark) {
         let book = self.book(table);
-        let kept = book.mark.is_some_and(|kept| {
-            kept.sequence > mark.sequence || (kept.sequence == mark.sequence && kept == *mark)
-        });
+        let number = i64::try_from(mark.sequence).unwrap_or_default();
+        let landed = book.landed.get(&number).is_some_and(|batch| batch.ends_at(mark));
+        let kept =
+            landed && book.mark.is_some_and(|kept| kept.sequence > mark.sequence || kept == *mark);
         self.record.check(kept, Invariant::AcknowledgedStays, || {
             format!("{table}: told {mark:?}, the log has {:?}", book.mark)
         });

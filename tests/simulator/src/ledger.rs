@@ -37,6 +37,13 @@ impl Told {
         }
     }
 
+    /// True when the batch ends where this mark does.
+    #[must_use]
+    pub fn ends_at(&self, mark: &Mark) -> bool {
+        let time = mark.commit_time.map(cdc_core::Timestamp::as_micros);
+        self.end == mark.end.to_string() && self.end_time == time
+    }
+
     /// What a row of facts says.
     #[must_use]
     pub fn read(facts: &RecordBatch, row: usize) -> Self {

@@ -47,8 +47,13 @@ impl Book {
 
 /// A commit is the owner's, or takes the table by a greater fence.
 pub(crate) fn fence(book: &mut Book, table: &str, entry: &Entry) -> Result<(), Broken> {
-    let (Some(fence), Some(runner)) = (entry.number(table, "fence"), entry.number(table, "runner"))
-    else {
+    let named = (entry.number(table, "fence"), entry.number(table, "runner"));
+    let (Some(fence), Some(runner)) = named else {
+        // Whoever moves the mark or adds rows says by which fence.
+        if entry.number(table, "sequence").is_some() || !entry.add.is_empty() {
+            let detail = format!("{table}: {} without a fence", entry.operation);
+            return Err((Invariant::FenceHolds, detail));
+        }
         return Ok(());
     };
     let owns = fence == book.fence && runner == book.runner;

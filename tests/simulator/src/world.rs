@@ -64,6 +64,7 @@ pub fn play(script: &Script) -> Outcome {
                 runs: 0,
                 ended: BTreeSet::new(),
                 steps: 0,
+                resting: false,
             };
             runtime.block_on(world.play(script));
             world.outcome()
@@ -87,6 +88,8 @@ struct World {
     /// Tables that stopped for good, rightly.
     ended: BTreeSet<String>,
     steps: u64,
+    /// Nothing happens at the source, whatever is called.
+    resting: bool,
 }
 
 impl World {
@@ -147,7 +150,7 @@ impl World {
         let mut ended = judge::judge(&self.yard, run, begin, &reports, started);
         self.ended.append(&mut ended);
         self.yard.hub.forget();
-        self.yard.stage.quiet(false);
+        self.yard.stage.quiet(self.resting);
     }
 
     /// Lets the processes run until all have come to an end.
@@ -249,6 +252,7 @@ impl World {
             }
         };
         compared(self, false);
+        self.wake_up();
         // Every row has an image from the newest instance now.
         for table in 0..u8::try_from(script.world.tables.len()).unwrap_or_default() {
             stage::touch(table).iter().for_each(|act| yard.stage.act(act));
@@ -269,15 +273,23 @@ impl World {
         (0..4).for_each(|table| stage.act(&Act::Grant(table)));
     }
 
-    /// A calm run of a source at which nothing happens.
+    /// A calm run of a source at which nothing happens, until [`World::wake_up`]: what compares the
+    /// two calls the source as well.
     async fn rest(&mut self) {
         if self.yard.record.is_broken() {
             return;
         }
+        self.wake_up();
         self.mend();
         self.yard.clock.advance(REST);
+        self.resting = true;
         self.yard.stage.quiet(true);
         self.run(&Run::CALM).await;
+    }
+
+    fn wake_up(&mut self) {
+        self.resting = false;
+        self.yard.stage.quiet(false);
     }
 
     fn followed(&self) {

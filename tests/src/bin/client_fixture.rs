@@ -1,32 +1,36 @@
 //! Serves a database over the wire, and writes what the project's own source reads of it in the same
 //! process: a client of others has to see the same.
 //!
-//! Usage: `client_fixture DIR`. It writes `DIR/source.json` and `DIR/certificate.pem`, prints where it
-//! listens, and serves until it is ended. `tests/clients/python/run_mssql_cdc_pyspark.py` reads it.
+//! Usage: `client_fixture DIR`, with the password of `sa` in `CDC_CLIENTS_PASSWORD`. It writes
+//! `DIR/source.json`, `DIR/certificate.pem` and, once it listens, `DIR/address`, and serves until it is
+//! ended. `tests/clients/python/run_mssql_cdc_pyspark.py` reads what it wrote.
 
-use std::{error::Error, fs, path::Path, time::Duration};
+use std::{error::Error, fs, path::Path, sync::Arc, time::Duration};
 
 use arrow_array::RecordBatch;
 use cdc_conformance::cell::Cell;
 use cdc_core::{
-    CaptureInstance, ClosedRange, Column, Position, TableName, TableRef, Timestamp,
+    CaptureInstance, ClosedRange, Column, Position, SqlType, TableName, TableRef, Timestamp,
     port::{
         Bound, Catalog as _, ChangeReader as _, ChangeRequest, KeyRange, PositionLog as _,
         RowRequest, TableReader as _,
     },
 };
-use cdc_fake::FakeSource;
-use cdc_tests::{
-    sample,
-    world::{BEGIN, World},
-};
+use cdc_fake::{FakeServer, FakeSource, Login, VirtualClock, Zone};
+use cdc_tds::{Certificate, Settings};
+use cdc_tests::{sample, world::BEGIN};
+use cdc_tsql::{Server, ServerSettings, run_script};
 use futures_util::TryStreamExt as _;
 use serde_json::{Map, Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The tables to compare: the client refuses the odd names of the others.
-const TABLES: [&str; 3] = ["types", "empty", "work1"];
+const TABLES: [&str; 4] = ["types", "empty", "work1", "switched"];
+/// Statements for the last of them.
+const SCRIPT: &str = include_str!("../../clients/instances.sql");
+/// The variable with the password.
+const PASSWORD: &str = "CDC_CLIENTS_PASSWORD";
 /// Steps of the busy table.
 const STEPS: usize = 200;
 /// Rows in a batch; small, so that there are several.
@@ -34,19 +38,38 @@ const BATCH_ROWS: usize = 64;
 /// The Windows name of the zone of the world's clock.
 const ZONE: &str = "Eastern Standard Time";
 /// Seconds from the beginning of the world to the moments that are looked up.
-const MARKS: [i64; 7] = [-3_600, 0, 61, 1_000, 3_000, 7_200, 86_400];
+const MARKS: [i64; 10] = [-3_600, 0, 61, 1_000, 3_000, 7_200, 86_400, 151_200, 154_800, 158_400];
 /// What the source calls the leading fields of a change, as the client names them.
 const LEADING: [&str; 5] = ["_start_lsn", "_seqval", "_operation", "_command_id", "_commit_ts"];
 
 fn main() -> Outcome<()> {
     let dir = std::env::args_os().nth(1).ok_or("usage: client_fixture DIR")?;
     let dir = Path::new(&dir);
-    let world = World::new();
-    sample::fill(&world.database, STEPS)?;
-    world.clock.advance(Duration::from_secs(600));
-    let told = futures_executor::block_on(tell(&world.source(), world.database.name()))?;
+    let password = std::env::var(PASSWORD)?;
+    let clock = VirtualClock::auto(BEGIN);
+    let server = FakeServer::new(clock.clone(), Zone::Named(chrono_tz::America::New_York));
+    server.set_sa_password(&password);
+    let database = server.database("sales");
+    sample::fill(&database, STEPS)?;
+    clock.advance(Duration::from_secs(600));
+    let server = Server::new(server, ServerSettings { waits_move_clock: true });
+    run_script(&server, SCRIPT).map_err(|message| format!("{message:?}"))?;
+    let source = FakeSource::new(&database, Login::Owner)?;
+    let told = futures_executor::block_on(tell(&source, database.name()))?;
     fs::write(dir.join("source.json"), serde_json::to_vec_pretty(&told)?)?;
-    Ok(())
+    let certificate = Certificate::self_made(&["localhost", "127.0.0.1"])?;
+    fs::write(dir.join("certificate.pem"), &certificate.chain)?;
+    let settings = Settings { certificate: Some(certificate), ..Settings::default() };
+    let service = Arc::new(server);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        // Renamed into place: who waits for the file never reads half of it.
+        fs::write(dir.join("address.partial"), format!("{}\n", listener.local_addr()?))?;
+        fs::rename(dir.join("address.partial"), dir.join("address"))?;
+        cdc_tds::serve(listener, service, settings, std::future::pending()).await?;
+        Ok(())
+    })
 }
 
 /// What the source sees of the database.
@@ -60,7 +83,11 @@ async fn tell(source: &FakeSource, database: &str) -> Outcome<Value> {
         .collect();
     let mut tables = Vec::new();
     for name in TABLES {
-        tables.push(table(source, name, high).await?);
+        let table = TableName::new("dbo", name);
+        let instances = source.instances(&TableRef::Table(table.clone())).await?;
+        for instance in &instances {
+            tables.push(tell_instance(source, instance, high).await?);
+        }
     }
     Ok(json!({
         "database": database,
@@ -117,11 +144,12 @@ async fn counted(source: &FakeSource, commits: &[Position]) -> Outcome<Vec<Value
     Ok(counted)
 }
 
-/// What the source sees of a table.
-async fn table(source: &FakeSource, name: &str, high: Position) -> Outcome<Value> {
-    let table = TableName::new("dbo", name);
-    let instances = source.instances(&TableRef::Table(table.clone())).await?;
-    let instance = instances.first().ok_or("no instance")?;
+/// What the source sees of an instance and its table.
+async fn tell_instance(
+    source: &FakeSource,
+    instance: &CaptureInstance,
+    high: Position,
+) -> Outcome<Value> {
     let lows = source.low(std::slice::from_ref(&instance.name)).await?;
     let Some(Bound::At(low)) = lows.first() else { return Err("no first position".into()) };
     let range = ClosedRange::new(*low, high).ok_or("an empty range")?;
@@ -132,18 +160,25 @@ async fn table(source: &FakeSource, name: &str, high: Position) -> Outcome<Value
         let columns = instance.columns.iter().filter(|column| column.computed || !computed);
         columns.map(|column| column.name.as_str()).collect()
     };
+    let datetimes: Vec<_> = instance
+        .columns
+        .iter()
+        .filter(|column| column.sql_type == SqlType::DateTime)
+        .map(|column| &column.name)
+        .collect();
     Ok(json!({
-        "schema": table.schema,
-        "table": table.name,
+        "schema": instance.table.schema,
+        "table": instance.table.name,
         "instance": instance.name.to_string(),
         "start": instance.start.to_string(),
         "low": low.to_string(),
         "columns": names(false),
         "computed": names(true),
+        "datetimes": datetimes,
         "key": instance.key,
         "ddl": ddl,
         "changes": changes(source, instance, range).await?,
-        "rows": rows(source, &table, instance).await?,
+        "rows": rows(source, instance).await?,
     }))
 }
 
@@ -170,14 +205,10 @@ async fn changes(
     told(&batches, &LEADING.into_iter().chain(own).collect::<Vec<_>>())
 }
 
-async fn rows(
-    source: &FakeSource,
-    table: &TableName,
-    instance: &CaptureInstance,
-) -> Outcome<Vec<Value>> {
+async fn rows(source: &FakeSource, instance: &CaptureInstance) -> Outcome<Vec<Value>> {
     let columns = stored(instance);
     let request = RowRequest {
-        table: table.clone(),
+        table: instance.table.clone(),
         columns: columns.clone(),
         key: instance.key.clone(),
         range: KeyRange::default(),

@@ -127,7 +127,8 @@ impl Client {
             Self::Tedious => "tedious",
             Self::Debezium => "debezium-connector-sqlserver",
             Self::Rivet => "pyarrow.parquet, pytds",
-            Self::MssqlCdcPyspark => "mssql_cdc, mssql_python, pyarrow",
+            // As a whole it asks for Spark.
+            Self::MssqlCdcPyspark => "mssql_python, pyarrow",
         }
     }
 

@@ -34,12 +34,12 @@ pub(super) struct ServerBinary {
 impl ServerBinary {
     /// Builds what the clients need.
     pub(super) fn build(workspace: &Workspace, clients: &[Client]) -> Result<Self> {
-        let mut build = vec!["build", "--package", "cdc-cli", "--bin", "cdc"];
-        steps::run_to_end(&mut workspace.cargo(&build))?;
+        // With the workspace, so that nothing below is built anew after its tests.
+        let mut build = vec!["build", "--workspace", "--bin", "cdc"];
         if clients.contains(&Client::MssqlCdcPyspark) {
-            build = vec!["build", "--package", "cdc-tests", "--bin", "client_fixture"];
-            steps::run_to_end(&mut workspace.cargo(&build))?;
+            build.extend(["--bin", "client_fixture"]);
         }
+        steps::run_to_end(&mut workspace.cargo(&build))?;
         let directory = workspace.target.join("debug");
         Ok(Self { serve: directory.join("cdc"), fixture: directory.join("client_fixture") })
     }

@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(met.error.expect("planted").number, 1205);
         assert_eq!(met.pause, Some(Duration::from_millis(5)));
         assert_eq!(server.faults().meet("INSERT", false).error, None);
-        server.faults().meet("SELECT", true);
+        let _ = server.faults().meet("SELECT", true);
         assert_eq!(server.faults().meet("SELECT", true).kill_after_rows, Some(3));
     }
 

@@ -151,18 +151,40 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         },
         ..Settings::default()
     };
-    if let (Some(chain), Some(key)) = (&args.certificate, &args.key) {
-        let read = |file: &Path, what: &str| {
-            fs::read_to_string(file).map_err(|error| {
-                Error::new(ErrorKind::Config, format!("the {what} cannot be read: {error}"))
-                    .with("file", file.display())
-                    .remedy("give a file in PEM")
-            })
-        };
-        let chain = read(chain, "certificate")?;
-        settings.certificate = Some(Certificate { chain, key: read(key, "key")? });
+    let certificate = match (&args.certificate, &args.key) {
+        (Some(chain), Some(key)) => {
+            let read = |file: &Path, what: &str| {
+                fs::read_to_string(file).map_err(|error| {
+                    Error::new(ErrorKind::Config, format!("the {what} cannot be read: {error}"))
+                        .with("file", file.display())
+                        .remedy("give a file in PEM")
+                })
+            };
+            Certificate { chain: read(chain, "certificate")?, key: read(key, "key")? }
+        }
+        _ => made_for(args.listen)?,
+    };
+    if let Some(file) = &args.write_certificate {
+        fs::write(file, &certificate.chain).map_err(|error| {
+            Error::new(ErrorKind::Config, format!("the certificate cannot be written: {error}"))
+                .with("write_certificate", file.display())
+                .remedy("give a path in a directory that can be written to")
+        })?;
     }
+    settings.certificate = Some(certificate);
     Ok(settings)
+}
+
+/// A certificate for `localhost` and the address that is listened on.
+fn made_for(listen: SocketAddr) -> Result<Certificate> {
+    let local = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let address = Some(listen.ip().to_string()).filter(|address| !local.contains(address));
+    let names: Vec<&str> = local.iter().chain(&address).map(String::as_str).collect();
+    Certificate::self_made(&names).map_err(|error| {
+        Error::new(ErrorKind::Config, format!("no certificate can be made: {error}"))
+            .with("listen", listen)
+            .remedy("give a certificate and its key")
+    })
 }
 
 fn write_address(file: &Path, address: SocketAddr) -> Result<()> {
@@ -191,6 +213,20 @@ mod tests {
             },
             _ => panic!("cdc fake"),
         }
+    }
+
+    #[test]
+    fn the_certificate_that_is_written_is_the_one_that_clients_meet() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("certificate.pem");
+        let mut asked = args(&["--listen", "127.0.0.2:0"]);
+        asked.write_certificate = Some(file.clone());
+        let served = settings(&asked).expect("made").certificate.expect("one");
+        assert_eq!(fs::read_to_string(&file).expect("is written"), served.chain);
+        assert!(!served.chain.contains("PRIVATE KEY"));
+        asked.write_certificate = Some(directory.path().join("nowhere/certificate.pem"));
+        let error = settings(&asked).expect_err("no such directory");
+        assert!(error.report().contains("write_certificate="), "{}", error.report());
     }
 
     #[test]

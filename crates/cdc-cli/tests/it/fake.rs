@@ -168,6 +168,39 @@ fn a_client_logs_in_to_the_guides_server_and_reads_its_changes() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_real_clock_moves_by_itself() {
+    let place = Place::new();
+    let script = place.path("start.sql");
+    fs::write(&script, "CREATE DATABASE shop").expect("is written");
+    let script = script.to_string_lossy();
+    let faults = place.path("faults.toml");
+    fs::write(&faults, "[[error]]\nnumber = 1205\nstatement = \"SELECT\"\n").expect("is written");
+    let serving = Serving::start(
+        &place,
+        &[
+            "--script",
+            &script,
+            "--faults",
+            &faults.to_string_lossy(),
+            "--user",
+            "tester",
+            "--zone",
+            "+02:00",
+        ],
+    );
+    let (mut stream, _) = log_in(&serving.address, "");
+    let headers = [22, 0, 0, 0, 18, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+    let mut run = |text: &str| ask(&mut stream, 1, &[headers.to_vec(), units(text)].concat());
+    assert!(contains(&run("SELECT 1"), &1205_u32.to_le_bytes()), "the planted error");
+    let text = "DECLARE @begun datetime2 = SYSUTCDATETIME() WAITFOR DELAY '00:00:00.050' \
+                IF DATEDIFF(ms, @begun, SYSUTCDATETIME()) >= 50 \
+                AND DATEPART(tz, SYSDATETIMEOFFSET()) = 120 SELECT N'passed' ELSE SELECT N'not'";
+    assert!(contains(&run(text), &units("passed")));
+    serving.stop().expect(0);
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_with_its_reason() {
     let place = Place::new();
     let script = place.path("bad.sql");

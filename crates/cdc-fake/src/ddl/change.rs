@@ -11,7 +11,7 @@ use crate::{
     log::{DdlEffect, LogEvent, LogRecord, TableId},
     sql_error::{SqlError, SqlResult, number},
     table::{CheckDefinition, ColumnDefinition, DefaultDefinition, Table, TableDefinition},
-    transaction::TransactionId,
+    transaction::{TransactionHandle, TransactionId},
     value::Value,
 };
 
@@ -149,10 +149,23 @@ impl FakeDatabase {
     /// 208, 2714, 2705, 207, 515, 1222 while another transaction holds the table, 4928 for a key
     /// column or a captured one, and what the statement is otherwise refused for.
     pub fn change_schema(&self, change: SchemaChange) -> SqlResult<()> {
+        self.change_schema_in(None, &Waiting::refuse(), &change)
+    }
+
+    /// Runs such a statement in a transaction, which may roll it back, and waits for who holds
+    /// the table.
+    ///
+    /// # Errors
+    /// As for [`FakeDatabase::change_schema`].
+    pub fn change_schema_in(
+        &self,
+        transaction: Option<&TransactionHandle>,
+        waiting: &Waiting,
+        change: &SchemaChange,
+    ) -> SqlResult<()> {
         let now = self.now();
-        self.attempt(None, &Waiting::refuse(), |state| {
-            state.change_schema(None, &change, None, now)
-        })
+        let who = transaction.map(|handle| handle.id);
+        self.attempt(who, waiting, |state| state.change_schema(who, change, None, now))
     }
 
     /// Adds a column. Existing rows read `fill`, or NULL; capture instances stay as they are.
@@ -372,6 +385,11 @@ impl DatabaseState {
     pub(crate) fn log_schema_event(&mut self, event: LogEvent, now: Timestamp) {
         let lsn = self.log.commit_lsn();
         let local = self.zone.reading(now);
+        if let LogEvent::Enable(id) = &event
+            && let Some(instance) = self.instances.get_mut(id)
+        {
+            instance.start = lsn;
+        }
         self.append(LogRecord { lsn, time: now, local, event });
     }
 }

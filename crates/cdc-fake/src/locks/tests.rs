@@ -1,3 +1,5 @@
+//! Tests of locks, waits and deadlocks.
+
 use std::{sync::mpsc, thread, time::Duration};
 
 use cdc_core::{SqlType, TableName};
@@ -90,4 +92,16 @@ fn a_schema_statement_waits_for_who_reads_to_keep() {
     assert_eq!(database.drop_table(&table).expect_err("held").number, number::LOCK_TIMEOUT);
     drop(reader);
     assert!(database.drop_table(&table).is_ok());
+}
+
+#[test]
+fn a_limited_wait_ends_though_the_servers_clock_stands_still() {
+    let (database, table) = rig();
+    let mut first = database.begin();
+    first.update(&table, &[0.into()], &[("v", 1.into())]).expect("free");
+    let waiting = Waiting::limited(Some(Duration::from_millis(40)));
+    let mut second = database.begin_at(Isolation::ReadCommitted, waiting);
+    let error = second.update(&table, &[0.into()], &[("v", 2.into())]).expect_err("held");
+    assert_eq!(error.number, number::LOCK_TIMEOUT);
+    assert!(second.is_open(), "its transaction goes on");
 }

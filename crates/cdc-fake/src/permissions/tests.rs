@@ -1,3 +1,5 @@
+//! Tests of rights.
+
 use cdc_core::TableName;
 
 use super::*;
@@ -92,4 +94,18 @@ fn a_login_is_the_user_that_is_mapped_to_it() {
     assert!(database.permits(&login, Permission::Select, &orders()));
     assert_eq!(database.user_name(&login).as_deref(), Some("reporting"));
     assert_eq!(database.default_schema(&login), "sales");
+}
+
+#[test]
+fn a_right_holds_for_the_object_however_its_name_was_written() {
+    let database = database();
+    let definition = crate::TableDefinition::new("orders").column("id", cdc_core::SqlType::Int);
+    database.create_table(definition).expect("new");
+    let select = Permission::Select;
+    let written = Securable::Object(TableName::new("DBO", "Orders"));
+    database.set_permission(GrantAction::Grant, select, &written, "ANN").expect("known");
+    assert!(reads(&database));
+    let schema = Securable::Schema("DBO".into());
+    database.set_permission(GrantAction::Deny, select, &schema, "public").expect("known");
+    assert!(!reads(&database));
 }

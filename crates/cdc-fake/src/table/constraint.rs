@@ -483,3 +483,6 @@ fn whole(value: &Value, sql_type: &SqlType) -> Option<i64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

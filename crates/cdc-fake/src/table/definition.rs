@@ -71,7 +71,8 @@ pub type CheckRule = Arc<dyn Fn(&RowView<'_>) -> SqlResult<Option<bool>> + Send 
 pub struct CheckDefinition {
     /// The constraint's name; the server makes one up without one.
     pub name: Option<String>,
-    /// Its text, for the catalogue: `([a]>(0))`.
+    /// Its text, for the catalogue: `([a]>(0))`. Empty for a rule of the server's own, which the
+    /// catalogue does not list.
     pub text: String,
     /// The condition.
     pub rule: CheckRule,

@@ -1,3 +1,5 @@
+//! Tests of reads at each isolation level.
+
 use std::{sync::mpsc, thread, time::Duration};
 
 use cdc_core::{SqlType, Timestamp};

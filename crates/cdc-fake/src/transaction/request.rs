@@ -96,8 +96,9 @@ impl Transaction {
             if made.is_none() {
                 made = Some(state.requested_rows(table, request, now)?);
             }
-            let (steps, identity) = made.clone().unwrap_or_default();
-            state.check_steps(id, table, &steps)?;
+            let planned = made.as_ref().map_or(&[][..], |(steps, _)| steps);
+            state.check_steps(id, table, planned)?;
+            let (steps, identity) = made.take().unwrap_or_default();
             let rows = state.images(table, &steps, |change| match change {
                 RowChange::Insert(row) => Some(row),
                 _ => None,

@@ -8,7 +8,7 @@ use crate::{
     ddl::SchemaChange,
     instance::Instance,
     locks::{TableLock, Tried},
-    log::{LogEvent, TableId},
+    log::{InstanceId, LogEvent, TableId},
     sql_error::{SqlError, SqlResult, number},
     table::Table,
     transaction::{Transaction, TransactionId},
@@ -19,6 +19,8 @@ use crate::{
 pub(crate) enum SchemaStep {
     /// A table was created.
     Created(TableId),
+    /// An instance was enabled.
+    Enabled(InstanceId),
     /// A table as it was before, with its instances.
     Before(Box<(TableId, Table, Vec<Instance>)>),
     /// What the log is told with the commit.
@@ -29,6 +31,7 @@ impl std::fmt::Debug for SchemaStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Created(_) => "Created",
+            Self::Enabled(_) => "Enabled",
             Self::Before(_) => "Before",
             Self::Event(_) => "Event",
         })
@@ -101,6 +104,13 @@ impl DatabaseState {
         }
     }
 
+    /// Notes that a transaction enabled an instance.
+    pub(crate) fn note_enabled(&mut self, who: Option<TransactionId>, instance: InstanceId) {
+        if let Some(open) = who.and_then(|who| self.open.get_mut(&who)) {
+            open.schema.push(SchemaStep::Enabled(instance));
+        }
+    }
+
     /// Keeps an event for the commit; gives it back when there is no transaction.
     pub(crate) fn keep_schema_event(
         &mut self,
@@ -123,6 +133,9 @@ impl DatabaseState {
                 SchemaStep::Created(id) => {
                     self.tables.remove(&id);
                     self.instances.retain(|_, instance| instance.table != id);
+                }
+                SchemaStep::Enabled(id) => {
+                    self.instances.remove(&id);
                 }
                 SchemaStep::Before(before) => {
                     let (id, table, instances) = *before;
@@ -176,6 +189,32 @@ mod tests {
         transaction.change_schema(&change, None).expect("own table");
         transaction.rollback();
         assert_eq!(database.rows(&table).expect_err("gone").number, 208);
+    }
+
+    #[test]
+    fn a_table_that_a_transaction_makes_and_enables_starts_with_its_commit() {
+        let database = database();
+        let table = TableName::new("dbo", "t");
+        let make = |transaction: &mut crate::Transaction| {
+            transaction.change_schema(&SchemaChange::CreateTable(definition()), None)?;
+            transaction.insert(&table, vec![1.into()])?;
+            let handle = transaction.handle();
+            let waiting = crate::Waiting::refuse();
+            let options = EnableOptions::default();
+            let name = database.enable_table_in(Some(&handle), &waiting, &table, &options)?;
+            transaction.insert(&table, vec![2.into()])?;
+            Ok(name)
+        };
+        let mut transaction = database.begin();
+        let name: crate::SqlResult<_> = make(&mut transaction);
+        transaction.rollback();
+        assert!(database.instance(&name.expect("allowed")).is_err(), "rolled back");
+        let mut transaction = database.begin();
+        let name = make(&mut transaction).expect("allowed");
+        let commit = transaction.commit().expect("open");
+        database.capture();
+        assert!(database.instance(&name).expect("there").start < commit.lsn);
+        assert_eq!(database.change_rows(&name).expect("there").len(), 1, "what came after");
     }
 
     #[test]

@@ -61,6 +61,7 @@ fn texts_are_read_in_their_code_page() {
     );
     given(&[&[0xEF, 4, 0], &LATIN, &[2, 0], &[0x41, 0]], T::NChar(2), Value::text("A "));
     given(&[&[0x63, 28, 0, 0, 0], &LATIN, &[2, 0, 0, 0], &[0x41, 0]], T::NText, Value::text("A"));
+    given(&[&[0x63, 1, 0, 0, 0], &LATIN, &[2, 0, 0, 0], &[0x41, 0]], T::NText, Value::text("A"));
     given(&[&[0x23, 28, 0, 0, 0], &LATIN, &[255, 255, 255, 255]], T::Text, Value::Null);
     given(&[&[0x27, 9], &[2], b"ab"], limited(9), Value::text("ab"));
 }

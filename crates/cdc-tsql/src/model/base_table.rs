@@ -66,8 +66,8 @@ impl BaseTable {
             break;
         }
         if !equal.is_empty() {
-            bounds.from.get_or_insert_with(|| (equal.clone(), true));
-            bounds.to.get_or_insert_with(|| (equal, true));
+            bounds.from.get_or_insert((equal.clone(), true));
+            bounds.to.get_or_insert((equal, true));
         }
         bounds
     }
@@ -88,12 +88,10 @@ impl Relation for BaseTable {
         let rows = self.database.read_table(&self.info.name, &self.bounds(scan), reading)?;
         Ok(Box::new(rows.map(|found| {
             let (place, row) = found?;
-            let mut cells = Vec::with_capacity(self.columns.len());
-            for slot in &self.slots {
-                cells.push(row.get(*slot).cloned().unwrap_or(Value::Null));
-            }
-            cells.push(place.to_value());
-            Ok(Row::from(cells))
+            let cell = |slot: &usize| row.get(*slot).cloned().unwrap_or(Value::Null);
+            // Of known length, so that a row is one allocation.
+            let cells = self.slots.iter().map(cell).chain(std::iter::once(place.to_value()));
+            Ok(cells.collect::<Row>())
         })))
     }
 

@@ -13,6 +13,7 @@ use crate::{
         shape::{columns, row},
     },
     relation::{Comparison, Relation, RelationColumn, Row, Rows, Scan},
+    scalar,
 };
 
 /// Rows of the mapping that one look takes.
@@ -28,10 +29,12 @@ pub(super) struct ChangeTable {
     name: InstanceName,
     columns: Vec<RelationColumn>,
     order: [usize; 4],
+    /// The newest LSN that a snapshot transaction sees.
+    seen: Option<Lsn>,
 }
 
 impl ChangeTable {
-    pub(super) fn new(database: &FakeDatabase, info: &InstanceInfo) -> Self {
+    pub(super) fn new(database: &FakeDatabase, info: &InstanceInfo, seen: Option<Lsn>) -> Self {
         let columns = change_columns(info);
         let command = columns.len() - 1;
         Self {
@@ -39,6 +42,7 @@ impl ChangeTable {
             name: info.name.clone(),
             columns,
             order: [0, command, 2, 3],
+            seen,
         }
     }
 }
@@ -46,17 +50,23 @@ impl ChangeTable {
 /// The columns of an instance's change table.
 pub(super) fn change_columns(info: &InstanceInfo) -> Vec<RelationColumn> {
     let mut all = columns(HEAD);
-    all.extend(info.columns.iter().map(captured_column));
+    all.extend(captured_columns(info));
     all.extend(columns("__$command_id int?"));
     all
 }
 
-fn captured_column(column: &cdc_core::Column) -> RelationColumn {
-    let sql_type = match &column.sql_type {
-        SqlType::RowVersion => SqlType::Binary(8),
-        other => other.clone(),
-    };
-    RelationColumn::new(column.name.clone(), Kind::new(sql_type, true))
+/// The captured columns as the change table has them: each as in the source, but a row version is
+/// bytes, and everything may be NULL.
+fn captured_columns(info: &InstanceInfo) -> impl Iterator<Item = RelationColumn> {
+    info.columns.iter().zip(&info.collations).map(|(column, collation)| {
+        let sql_type = match &column.sql_type {
+            SqlType::RowVersion => SqlType::Binary(8),
+            other => other.clone(),
+        };
+        let mut kind = Kind::new(sql_type, true);
+        kind.collation = collation.as_deref().and_then(scalar::collation);
+        RelationColumn::new(column.name.clone(), kind)
+    })
 }
 
 /// The LSNs that a scan wants, by its bounds on a column.
@@ -101,6 +111,7 @@ impl Relation for ChangeTable {
 
     fn scan<'a>(&'a self, scan: &Scan) -> SqlResult<Rows<'a>> {
         let (from, to) = range(scan, 0);
+        let to = to.min(self.seen.unwrap_or(Lsn::MAX));
         let rows: ChangeTableRows = self.database.read_changes(&self.name, from, to)?;
         Ok(Box::new(rows))
     }
@@ -114,6 +125,8 @@ impl Relation for ChangeTable {
 pub(super) struct Mapping {
     database: FakeDatabase,
     columns: Vec<RelationColumn>,
+    /// The newest LSN that a snapshot transaction sees.
+    seen: Option<Lsn>,
 }
 
 /// The columns of the mapping.
@@ -121,8 +134,8 @@ pub(super) const MAPPING: &str = "start_lsn binary(10); tran_begin_time datetime
     tran_end_time datetime?; tran_id varbinary(10)?; tran_begin_lsn binary(10)?";
 
 impl Mapping {
-    pub(super) fn new(database: &FakeDatabase) -> Self {
-        Self { database: database.clone(), columns: columns(MAPPING) }
+    pub(super) fn new(database: &FakeDatabase, seen: Option<Lsn>) -> Self {
+        Self { database: database.clone(), columns: columns(MAPPING), seen }
     }
 }
 
@@ -133,6 +146,7 @@ impl Relation for Mapping {
 
     fn scan<'a>(&'a self, scan: &Scan) -> SqlResult<Rows<'a>> {
         let (from, to) = range(scan, 0);
+        let to = to.min(self.seen.unwrap_or(Lsn::MAX));
         let rows =
             MappingRows { database: &self.database, next: Some(from), to, found: Vec::new() };
         Ok(Box::new(rows.map(|entry| Ok(mapping_row(&entry)))))
@@ -188,7 +202,7 @@ enum Changes {
 }
 
 /// The instance and the kind of a function's name.
-fn function_of<'n>(name: &'n str) -> Option<(Changes, &'n str)> {
+fn function_of(name: &str) -> Option<(Changes, &str)> {
     let lower = name.to_ascii_lowercase();
     let prefix = |prefix: &str| lower.starts_with(prefix).then(|| name.get(prefix.len()..));
     if let Some(Some(instance)) = prefix("fn_cdc_get_all_changes_") {
@@ -219,7 +233,7 @@ fn columns_of(changes: Changes, info: &InstanceInfo) -> Vec<RelationColumn> {
             columns("__$start_lsn binary(10); __$operation int; __$update_mask varbinary(128)?")
         }
     };
-    all.extend(info.columns.iter().map(captured_column));
+    all.extend(captured_columns(info));
     all
 }
 
@@ -300,7 +314,7 @@ fn call_range(
         Value::Text(text) => text.trim().to_ascii_lowercase(),
         _ => return Err(outside()),
     };
-    let (Some(low), Some(high)) = (info.low, names.database.max_lsn()) else {
+    let (Some(low), Some(high)) = (info.low, names.high()?) else {
         return Err(outside());
     };
     if from < low || to > high || from > to || !filters.contains(&filter.as_str()) {

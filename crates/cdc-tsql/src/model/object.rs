@@ -106,7 +106,7 @@ impl Names<'_> {
         if system {
             push_routines(&mut all, created);
         }
-        all.sort_by(|a, b| a.id.cmp(&b.id));
+        all.sort_by_key(|object| object.id);
         all
     }
 

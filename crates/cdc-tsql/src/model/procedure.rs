@@ -16,9 +16,9 @@ mod capture;
 mod control;
 mod jobs;
 mod listing;
+mod odbc_type;
 mod security;
 mod space;
-mod types;
 
 /// Where a procedure's results go. Every method says whether to go on.
 pub(crate) trait ProcedureOutput {
@@ -105,7 +105,7 @@ pub(crate) fn procedure(name: &ObjectName) -> Option<&'static ProcedureInfo> {
 
 /// Every procedure.
 pub(super) fn all() -> impl Iterator<Item = &'static ProcedureInfo> {
-    [capture::PROCEDURES, jobs::PROCEDURES, listing::PROCEDURES, types::PROCEDURES]
+    [capture::PROCEDURES, jobs::PROCEDURES, listing::PROCEDURES, odbc_type::PROCEDURES]
         .into_iter()
         .chain([space::PROCEDURES, security::PROCEDURES, control::PROCEDURES])
         .flatten()

@@ -1,3 +1,5 @@
+//! Tests of names, relations and functions, and the server they are tested on.
+
 use std::ops::ControlFlow;
 
 use cdc_core::{SqlType, Timestamp};
@@ -80,8 +82,7 @@ impl Rig {
 
     pub(super) fn read(&self, text: &str, scan: &Scan) -> SqlResult<Vec<Row>> {
         let relation = self.names().relation(&object(text))?;
-        let rows = relation.scan(scan)?.collect();
-        rows
+        relation.scan(scan)?.collect()
     }
 
     fn insert(&self, amount: i128) -> cdc_fake::CommitInfo {
@@ -230,6 +231,31 @@ fn functions_over_changes_refuse_what_lies_outside_the_window_with_313() {
 }
 
 #[test]
+fn captured_texts_keep_the_collation_of_their_column() {
+    let rig = Rig::new();
+    let name = SqlType::VarChar(cdc_core::Length::Limited(20));
+    let people = TableDefinition::new("people")
+        .column("id", SqlType::Int)
+        .with(ColumnDefinition::nullable("name", name.clone()).collated("Greek_CI_AS"))
+        .with(ColumnDefinition::nullable("plain", name))
+        .primary_key(&["id"]);
+    rig.database.create_table(people).expect("new");
+    let table = TableName::new("dbo", "people");
+    rig.database.enable_table(&table, EnableOptions::default()).expect("allowed");
+    let relation = rig.names().relation(&object("cdc.dbo_people_CT")).expect("there");
+    let function = object("cdc.fn_cdc_get_all_changes_dbo_people");
+    let returned = rig.names().table_function_columns(&function).expect("known");
+    for columns in [relation.columns(), &returned] {
+        let collation = |name: &str| {
+            let column = columns.iter().find(|column| column.name == name).expect("captured");
+            column.kind.collation.map(|collation| collation.name)
+        };
+        assert_eq!(collation("name"), Some("Greek_CI_AS"));
+        assert_eq!(collation("plain"), None);
+    }
+}
+
+#[test]
 fn net_changes_come_to_one_row_a_key() {
     let rig = Rig::new();
     let first = rig.insert(1).lsn;
@@ -303,7 +329,7 @@ const fn shared() -> usize {
 #[test]
 fn another_database_opens_to_its_users_alone() {
     let rig = Rig::as_reader();
-    rig.server.database("other");
+    let _ = rig.server.database("other");
     assert_eq!(rig.names().open("other").expect_err("no user").number, 916);
     assert_eq!(rig.names().open("missing").expect_err("none").number, 911);
     assert!(rig.names().open("MASTER").is_ok());
@@ -382,6 +408,9 @@ fn a_change_of_the_server_shows_in_its_version() {
     rig.read("sys.objects", &Scan::default()).expect("readable");
     rig.call("sys.sp_cdc_help_jobs", &[]).expect("allowed");
     assert_eq!(rig.server.data_version(), before, "reads change nothing");
+    rig.read("sys.dm_exec_sessions", &Scan::default()).expect("readable");
+    assert_ne!(rig.server.data_version(), before, "who is connected is no data");
+    let before = rig.server.data_version();
     rig.insert(1);
     assert_ne!(rig.server.data_version(), before);
 }

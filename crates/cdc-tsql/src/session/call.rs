@@ -14,7 +14,6 @@ use super::{
 use crate::{
     kind::{Kind, Typed},
     model::{ProcedureInfo, procedure},
-    query,
     relation::ObjectName,
     scalar,
     syntax::{Execute, ProcedureName, unsupported},
@@ -40,6 +39,12 @@ pub(super) enum Receiver {
     Client,
 }
 
+/// What a text gives back when it ends.
+struct Before {
+    options: super::options::Options,
+    tables: std::collections::BTreeSet<String>,
+}
+
 /// Procedures that work on the session itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Own {
@@ -49,6 +54,7 @@ enum Own {
     Execute,
     Unprepare,
     DescribeFirst,
+    DescribeUndeclared,
     ResetConnection,
 }
 
@@ -66,6 +72,7 @@ fn own(name: &ObjectName) -> Option<Own> {
         "sp_execute" => Own::Execute,
         "sp_unprepare" => Own::Unprepare,
         "sp_describe_first_result_set" => Own::DescribeFirst,
+        "sp_describe_undeclared_parameters" => Own::DescribeUndeclared,
         "sp_reset_connection" => Own::ResetConnection,
         _ => return None,
     })
@@ -114,8 +121,8 @@ impl Runner<'_> {
             return Err(unknown_procedure("").into());
         };
         let settings = self.core.options.expressions;
-        let statements = crate::syntax::parse(&format!("EXEC {text}"), &settings);
-        match statements.ok().as_deref() {
+        let batch = crate::syntax::parse(&format!("EXEC {text}"), &settings);
+        match batch.ok().as_ref().map(|batch| batch.statements.as_slice()) {
             Some([one]) => match &one.body {
                 crate::syntax::Body::Execute(Execute {
                     procedure: ProcedureName::Name(name),
@@ -131,18 +138,36 @@ impl Runner<'_> {
     pub(super) fn execute_text(&mut self, text: &sqlparser::ast::Expr, frame: &Frame) -> Run<()> {
         let text = self.text(text, frame)?;
         let inner = frame.inner("")?;
-        let before = self.core.options.clone();
+        let before = self.enter();
         let result = self.text_of_statements(&text, &inner);
-        self.leave(before);
+        self.leave(before)?;
         result
     }
 
-    /// Options that a text has set are the caller's again when it ends; the isolation level too.
-    fn leave(&mut self, options: super::options::Options) {
-        if options.isolation != self.core.options.isolation {
-            self.core.transactions.set_isolation(options.isolation);
+    /// Remembers what a text gives back when it ends.
+    fn enter(&self) -> Before {
+        Before { options: self.core.options.clone(), tables: self.core.temporary.names() }
+    }
+
+    /// Options that a text has set are the caller's again when it ends, the isolation level too;
+    /// its temporary tables go.
+    fn leave(&mut self, before: Before) -> Run<()> {
+        if before.options.isolation != self.core.options.isolation {
+            self.core.transactions.set_isolation(before.options.isolation);
         }
-        self.core.options = options;
+        self.core.options = before.options;
+        for table in self.core.temporary.since(&before.tables) {
+            let database = self.core.temporary.tables.clone();
+            if self.core.transactions.count > 0 && !self.core.transactions.doomed {
+                let change = cdc_fake::SchemaChange::DropTable(table.clone());
+                self.change_schema(&database, &change, None)?;
+            } else {
+                // Gone already when a rollback has taken it.
+                let _ = database.drop_table(&table);
+            }
+            self.core.temporary.forget(&table);
+        }
+        Ok(())
     }
 
     /// A call of the protocol.
@@ -171,9 +196,10 @@ impl Runner<'_> {
         let verb = own(&name).is_none() && !is_control(&name);
         if verb {
             let met = self.core.server.faults().meet("EXECUTE", false);
-            self.encounter(&met).map_err(|failure| located(failure, frame))?;
+            self.encounter(&met, frame).map_err(|failure| located(failure, frame))?;
         }
-        self.repeatable &= matches!(own(&name), Some(Own::ExecuteSql | Own::Execute));
+        // A handle means another text in another session.
+        self.repeatable &= own(&name) == Some(Own::ExecuteSql);
         let remote = Frame { in_procedure: true, ..Frame::default() };
         let called = self.invoke(&name, &given, &remote);
         let (status, outputs) = called.map_err(|failure| located(failure, &remote))?;
@@ -195,10 +221,10 @@ impl Runner<'_> {
         frame: &Frame,
     ) -> Run<(i32, Vec<(usize, Typed)>)> {
         if let Some(own) = own(name) {
-            let before = self.core.options.clone();
+            let before = self.enter();
             let result = self.invoke_own(own, given, frame);
             if own != Own::ResetConnection {
-                self.leave(before);
+                self.leave(before)?;
             }
             return result;
         }
@@ -258,6 +284,9 @@ impl Runner<'_> {
                 Ok((0, Vec::new()))
             }
             Own::DescribeFirst => self.describe_first(given, frame).map(|()| (0, Vec::new())),
+            Own::DescribeUndeclared => {
+                self.describe_undeclared(given, frame).map(|()| (0, Vec::new()))
+            }
             Own::ResetConnection => {
                 self.core.transactions.abandon();
                 self.core.options = super::options::Options::default();
@@ -349,36 +378,6 @@ impl Runner<'_> {
             }
         }
         Ok((arguments, places))
-    }
-
-    /// The columns of the first result of a text, without running it.
-    fn describe_first(&mut self, given: &[Given], frame: &Frame) -> Run<()> {
-        let text = self.text_argument(given.first(), frame)?;
-        let declared = self.text_argument(given.get(1), frame)?;
-        let prepared = self.prepare(&text, &declared, frame)?;
-        let inner = frame.inner("sp_describe_first_result_set")?;
-        for parameter in prepared.parameters.iter() {
-            let kind = self.kind_of(&parameter.data_type, None)?;
-            inner.declare(&parameter.name, Typed { kind, value: Value::Null });
-        }
-        let query = prepared.statements.iter().find_map(|statement| match &statement.body {
-            crate::syntax::Body::Query(query, _) => Some(query),
-            _ => None,
-        });
-        let columns = match query {
-            None => Vec::new(),
-            Some(query) => self.scoped(&inner, |_, context| {
-                Ok(query::prepare(query, context)?.columns().to_vec())
-            })?,
-        };
-        let rows = super::describe::rows(&columns);
-        go_on(self.replies.columns(&super::describe::columns()))?;
-        for row in &rows {
-            go_on(self.replies.row(row))?;
-        }
-        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        let inner_done = Frame { in_procedure: true, ..Frame::default() };
-        self.counted(count, StatementKind::Select, &inner_done)
     }
 }
 

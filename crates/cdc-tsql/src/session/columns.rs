@@ -190,7 +190,7 @@ impl Runner<'_> {
         let stored = self.scoped(frame, |scope, _| {
             scalar::convert(&typed.value, &typed.kind, kind, None, false, &scope.facts())
         })?;
-        let text = format!("({value})");
+        let text = default_text(value);
         if is_constant(value) {
             return Ok(DefaultDefinition {
                 name,
@@ -266,6 +266,23 @@ fn in_primary_key(body: &TableBody, column: &str) -> bool {
 }
 
 /// True for a constant, maybe in parentheses or with a sign.
+/// A default as the server tells it: in parentheses, a number in two, however many were written.
+fn default_text(value: &ast::Expr) -> String {
+    let mut inner = value;
+    while let ast::Expr::Nested(nested) = inner {
+        inner = nested;
+    }
+    if is_number(inner) { format!("(({inner}))") } else { format!("({inner})") }
+}
+
+fn is_number(expression: &ast::Expr) -> bool {
+    match expression {
+        ast::Expr::Value(value) => matches!(value.value, ast::Value::Number(..)),
+        ast::Expr::UnaryOp { expr, .. } => is_number(expr),
+        _ => false,
+    }
+}
+
 fn is_constant(expression: &ast::Expr) -> bool {
     match expression {
         ast::Expr::Value(_) => true,

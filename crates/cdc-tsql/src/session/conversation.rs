@@ -4,7 +4,7 @@ use cdc_fake::SqlError;
 
 use super::{
     failure::{Failure, Raised, Run},
-    frame::Frame,
+    frame::{Frame, undeclared},
     options::{Options, isolation},
     prepared::PreparedTexts,
     runner::{Core, Last, Runner, go_on},
@@ -13,7 +13,7 @@ use super::{
     transactions::Transactions,
 };
 use crate::{
-    syntax,
+    syntax::{self, FreeVariable},
     talk::{
         Argument, Cancel, Change, Conversation, Greeting, Message, Procedure, Replies,
         StatementKind, TransactionRequest,
@@ -53,6 +53,7 @@ impl Session {
             server: server.fake.clone(),
             account,
             handle,
+            home: database.clone(),
             database,
             options: Options::default(),
             transactions: Transactions::default(),
@@ -108,7 +109,13 @@ impl Runner<'_> {
     fn finish(&mut self, result: Run<()>) {
         match result {
             Ok(()) | Err(Failure::Ended) => {}
-            Err(Failure::Gone) => return,
+            Err(Failure::Gone) => {
+                // A cancelled statement is one that failed.
+                if self.core.options.xact_abort {
+                    self.rolled_back();
+                }
+                return;
+            }
             Err(Failure::Error(error)) => {
                 let raised = Raised::new(error, 1, "");
                 let _ = self.replies.message(&raised.message());
@@ -131,15 +138,35 @@ impl Runner<'_> {
     /// Runs the statements of a text.
     pub(super) fn text_of_statements(&mut self, text: &str, frame: &Frame) -> Run<()> {
         let settings = self.core.options.expressions;
-        let statements = syntax::parse(text, &settings).map_err(|error| {
+        let batch = syntax::parse(text, &settings).map_err(|error| {
             self.core.last.error = error.error.number;
             Failure::Raised(Raised::new(error.error, error.line, &frame.procedure))
         })?;
         if self.core.options.parse_only {
             return Ok(());
         }
-        self.list(&statements, frame).map(|_| ())
+        require_declared(&batch.free, |_| false, frame)?;
+        self.list(&batch.statements, frame).map(|_| ())
     }
+}
+
+/// Refuses a text that uses a variable which neither it nor its parameters declare: nothing of it
+/// may run.
+pub(super) fn require_declared(
+    free: &[FreeVariable],
+    is_parameter: impl Fn(&str) -> bool,
+    frame: &Frame,
+) -> Run<()> {
+    let Some(unknown) = free.iter().find(|variable| !is_parameter(&variable.name)) else {
+        return Ok(());
+    };
+    let error = match unknown.table {
+        true => {
+            SqlError::new(1087, format!("Must declare the table variable \"{}\".", unknown.name))
+        }
+        false => undeclared(&unknown.name),
+    };
+    Err(Failure::Raised(Raised::new(error, unknown.line, &frame.procedure)))
 }
 
 impl Conversation for Session {
@@ -178,6 +205,7 @@ impl Conversation for Session {
             self.core.transactions.abandon();
         }
         self.core.options = Options::default();
+        self.core.database = self.core.home.clone();
         self.core.temporary.clear();
         self.core.prepared = PreparedTexts::default();
         self.core.last = Last::default();
@@ -191,7 +219,8 @@ impl Conversation for Session {
 
     fn version(&self) -> u64 {
         // Of a session that is to end, and before planted trouble, nothing repeats.
-        if self.core.handle.is_killed() || !self.core.is_plain() {
+        let faults = !self.core.server.faults().is_clear();
+        if faults || self.core.handle.is_killed() || !self.core.is_plain() {
             return u64::MAX - self.server.tick();
         }
         self.data_version()

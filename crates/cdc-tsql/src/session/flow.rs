@@ -29,16 +29,7 @@ impl Runner<'_> {
     pub(super) fn body(&mut self, body: &Body, frame: &Frame) -> Run<Flow> {
         match body {
             Body::Block(statements) => return self.list(statements, frame),
-            Body::If { condition, then, otherwise } => {
-                let holds =
-                    self.scoped(frame, |_, context| query::condition(condition, context))?;
-                self.repeatable = false;
-                return match (holds, otherwise) {
-                    (Some(true), _) => self.statement(then, frame),
-                    (_, Some(otherwise)) => self.statement(otherwise, frame),
-                    (_, None) => Ok(Flow::Next),
-                };
-            }
+            Body::If { .. } => return self.branch(body, frame),
             Body::While { condition, body } => return self.repeat(condition, body, frame),
             Body::Break => return Ok(Flow::Break),
             Body::Continue => return Ok(Flow::Continue),
@@ -111,6 +102,27 @@ impl Runner<'_> {
             _ => {}
         }
         self.done(None, kind(body), false, frame)
+    }
+
+    /// Runs the branch that its condition chooses. A chain of ELSE IF is walked in a loop.
+    fn branch(&mut self, body: &Body, frame: &Frame) -> Run<Flow> {
+        self.repeatable = false;
+        let mut body = body;
+        while let Body::If { condition, then, otherwise } = body {
+            let holds = self.scoped(frame, |_, context| query::condition(condition, context))?;
+            if holds == Some(true) {
+                return self.statement(then, frame);
+            }
+            match otherwise.as_deref() {
+                None => return Ok(Flow::Next),
+                Some(next) if matches!(next.body, Body::If { .. }) => {
+                    frame.line.set(next.line);
+                    body = &next.body;
+                }
+                Some(next) => return self.statement(next, frame),
+            }
+        }
+        Ok(Flow::Next)
     }
 
     fn repeat(

@@ -8,7 +8,7 @@ use sqlparser::ast;
 use super::{
     failure::{Failure, Run},
     frame::Frame,
-    output::Changes,
+    output::{ChangedRow, Changes},
     query_run::refuse_into,
     runner::Runner,
     target::{Home, Place, is_generated},
@@ -58,8 +58,8 @@ impl Runner<'_> {
         if let Some(output) = &insert.output {
             let changes = Changes {
                 columns: &place.columns,
-                rows: inserted.rows.into_iter().map(|row| ("INSERT", None, Some(row))).collect(),
-                merges: false,
+                rows: inserted.rows.into_iter().map(ChangedRow::inserted).collect(),
+                merged: None,
             };
             self.output(output, &changes, frame)?;
         }
@@ -101,26 +101,20 @@ impl Runner<'_> {
     /// in.
     fn values(&mut self, rows: &[Vec<Option<ast::Expr>>], frame: &Frame) -> Run<Source> {
         let width = rows.first().map_or(0, Vec::len);
-        let mut typed: Vec<Vec<Option<Typed>>> = Vec::with_capacity(rows.len());
         let single = rows.len() == 1;
-        for row in rows {
-            if row.len() != width {
-                return Err(SqlError::new(
-                    10_709,
-                    "The number of columns for each row in a table value constructor must be the \
-                     same.",
-                )
-                .into());
-            }
-            let values = self.scoped(frame, |_, context| {
-                row.iter()
-                    .map(|value| {
-                        value.as_ref().map(|value| query::scalar(value, context)).transpose()
-                    })
-                    .collect::<SqlResult<Vec<_>>>()
-            })?;
-            typed.push(values);
+        if rows.iter().any(|row| row.len() != width) {
+            return Err(SqlError::new(
+                10_709,
+                "The number of columns for each row in a table value constructor must be the same.",
+            )
+            .into());
         }
+        let typed: Vec<Vec<Option<Typed>>> = self.scoped(frame, |_, context| {
+            let value = |value: &Option<ast::Expr>| {
+                value.as_ref().map(|value| query::scalar(value, context)).transpose()
+            };
+            rows.iter().map(|row| row.iter().map(value).collect()).collect()
+        })?;
         let mut kinds = Vec::with_capacity(width);
         for at in 0..width {
             let column: Vec<&Typed> =

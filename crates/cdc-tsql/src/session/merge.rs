@@ -8,16 +8,17 @@ use sqlparser::ast;
 use super::{
     failure::Run,
     frame::Frame,
-    output::Changes,
+    output::{ChangedRow, Changes},
     runner::Runner,
-    target::{Place, factor, is_generated, location, visible},
+    target::{Place, as_column, factor, is_generated, location, visible},
     update::writable,
 };
 use crate::{
     kind::Kind,
     query::{self, Context, Matched, RowCondition, RowExpressions, RowSource},
     relation::Row,
-    syntax::{Merge, MergeAction, MergeClause, MergeWhen, unsupported},
+    scalar::Facts,
+    syntax::{Assignment, Merge, MergeAction, MergeClause, MergeWhen, unsupported},
     talk::StatementKind,
 };
 
@@ -32,10 +33,11 @@ struct Bound<'m> {
 struct Deed {
     clause: usize,
     row: Option<(RowId, Row)>,
+    source: Option<Row>,
     values: Vec<Value>,
 }
 
-type Told = Vec<(&'static str, Option<Row>, Option<Row>)>;
+type Told = Vec<ChangedRow>;
 
 impl Runner<'_> {
     pub(super) fn merge(&mut self, merge: &Merge, frame: &Frame) -> Run<()> {
@@ -51,7 +53,7 @@ impl Runner<'_> {
 
     fn merge_found(&mut self, merge: &Merge, frame: &Frame) -> Run<u64> {
         let target = factor(&merge.target);
-        let (matched, deeds, kinds) = self.scoped(frame, |_, context| {
+        let (matched, mut deeds, kinds) = self.scoped(frame, |_, context| {
             let matched = query::matched_rows(&target, &merge.source, &merge.on, context)?;
             let bound = bound(merge, &matched, context)?;
             let deeds = deeds(&bound, &matched, context)?;
@@ -61,12 +63,14 @@ impl Runner<'_> {
                 .collect::<Vec<Vec<Kind>>>();
             Ok((matched, deeds, kinds))
         })?;
+        deeds.truncate(self.row_limit().unwrap_or(usize::MAX));
         let place = self.place(&matched.table, frame)?;
         self.require_merge(merge, &place)?;
         let told = self.carry_out(merge, &place, &deeds, &kinds, frame)?;
         let count = told.len();
         if let Some(output) = &merge.output {
-            let changes = Changes { columns: &place.columns, rows: told, merges: true };
+            let source = RowSource { name: &matched.source_name, columns: &matched.source_columns };
+            let changes = Changes { columns: &place.columns, rows: told, merged: Some(source) };
             self.output(output, &changes, frame)?;
         }
         Ok(u64::try_from(count).unwrap_or(u64::MAX))
@@ -93,6 +97,7 @@ impl Runner<'_> {
         kinds: &[Vec<Kind>],
         frame: &Frame,
     ) -> Run<Told> {
+        let facts = self.facts(frame)?;
         let mut told = Vec::with_capacity(deeds.len());
         let of = |at: usize| deeds.iter().filter(move |deed| deed.clause == at);
         let clauses = || merge.clauses.iter().enumerate();
@@ -101,55 +106,75 @@ impl Runner<'_> {
                 let ids: Vec<RowId> =
                     of(at).filter_map(|deed| deed.row.as_ref().map(|(id, _)| id.clone())).collect();
                 let removed = self.delete_rows(place, &ids)?;
-                told.extend(removed.into_iter().map(|row| ("DELETE", Some(row), None)));
+                told.extend(
+                    removed.into_iter().zip(of(at)).map(|(row, deed)| {
+                        ChangedRow::deleted(row).because_of(deed.source.as_ref())
+                    }),
+                );
             }
         }
         for (at, clause) in clauses() {
             if let MergeAction::Update(assignments) = &clause.action {
-                let mut request = UpdateRequest::default();
-                let mut targets = Vec::with_capacity(assignments.len());
-                for assignment in assignments {
-                    let Some(name) = assignment.column.as_ref() else {
-                        return Err(unsupported("a variable set by MERGE").into());
-                    };
-                    let (index, _) = writable(place, name)?;
-                    request.columns.push(place.name_of(index));
-                    targets.push((index, assignment.value.is_some()));
-                }
+                let (mut request, targets) = update_request(assignments, place)?;
                 for deed in of(at) {
                     let Some((id, _)) = &deed.row else { continue };
-                    let values = self.fit(deed, &targets, place, kinds.get(at), frame)?;
+                    let values = self.fit(deed, &targets, place, kinds.get(at), &facts)?;
                     request.rows.push((id.clone(), values));
                 }
                 let pairs = self.update_rows(place, &request)?;
-                told.extend(pairs.into_iter().map(|(b, a)| ("UPDATE", Some(b), Some(a))));
+                told.extend(pairs.into_iter().zip(of(at)).map(|(pair, deed)| {
+                    ChangedRow::updated(pair).because_of(deed.source.as_ref())
+                }));
             }
         }
         for (at, clause) in clauses() {
-            let request = match &clause.action {
-                MergeAction::Insert { columns, values } => {
-                    let targets = self.insert_targets(columns, values, place)?;
-                    let mut request = InsertRequest {
-                        columns: Some(targets.iter().map(|(at, _)| place.name_of(*at)).collect()),
-                        rows: Vec::new(),
-                        identity_insert: self.inserts_identity(place),
-                    };
-                    for deed in of(at) {
-                        request.rows.push(self.fit(deed, &targets, place, kinds.get(at), frame)?);
-                    }
-                    request
-                }
-                MergeAction::InsertDefaults => InsertRequest {
-                    columns: Some(Vec::new()),
-                    rows: of(at).map(|_| Vec::new()).collect(),
-                    identity_insert: false,
-                },
-                _ => continue,
+            let deeds: Vec<&Deed> = of(at).collect();
+            let wanted =
+                self.insert_request(&clause.action, &deeds, place, kinds.get(at), &facts)?;
+            let Some(request) = wanted else {
+                continue;
             };
             let inserted = self.insert_rows(place, &request)?;
-            told.extend(inserted.rows.into_iter().map(|row| ("INSERT", None, Some(row))));
+            told.extend(
+                inserted
+                    .rows
+                    .into_iter()
+                    .zip(of(at))
+                    .map(|(row, deed)| ChangedRow::inserted(row).because_of(deed.source.as_ref())),
+            );
         }
         Ok(told)
+    }
+
+    /// The rows that an INSERT of MERGE gives; none for another action.
+    fn insert_request(
+        &self,
+        action: &MergeAction,
+        deeds: &[&Deed],
+        place: &Place,
+        kinds: Option<&Vec<Kind>>,
+        facts: &Facts,
+    ) -> Run<Option<InsertRequest>> {
+        let mut request = InsertRequest {
+            columns: Some(Vec::new()),
+            rows: Vec::with_capacity(deeds.len()),
+            identity_insert: self.inserts_identity(place),
+        };
+        match action {
+            MergeAction::Insert { columns, values } => {
+                let targets = self.insert_targets(columns, values, place)?;
+                request.columns = Some(targets.iter().map(|(at, _)| place.name_of(*at)).collect());
+                for deed in deeds {
+                    request.rows.push(self.fit(deed, &targets, place, kinds, facts)?);
+                }
+            }
+            MergeAction::InsertDefaults => {
+                request.rows = deeds.iter().map(|_| Vec::new()).collect();
+                request.identity_insert = false;
+            }
+            MergeAction::Update(_) | MergeAction::Delete => return Ok(None),
+        }
+        Ok(Some(request))
     }
 
     fn insert_targets(
@@ -182,26 +207,42 @@ impl Runner<'_> {
 
     /// The values of a deed as their columns take them; none for a default.
     fn fit(
-        &mut self,
+        &self,
         deed: &Deed,
         targets: &[(usize, bool)],
         place: &Place,
         kinds: Option<&Vec<Kind>>,
-        frame: &Frame,
+        facts: &Facts,
     ) -> Run<Vec<Option<Value>>> {
         let mut given = deed.values.iter().zip(kinds.into_iter().flatten());
         let mut fitted = Vec::with_capacity(targets.len());
         for (at, computed) in targets {
             let value = if *computed { given.next() } else { None };
             fitted.push(match (value, place.columns.get(*at)) {
-                (Some((value, kind)), Some(column)) => {
-                    Some(self.as_column(value, kind, column, frame)?)
-                }
+                (Some((value, kind)), Some(column)) => Some(as_column(value, kind, column, facts)?),
                 _ => None,
             });
         }
         Ok(fitted)
     }
+}
+
+/// The columns that an UPDATE of MERGE sets, and which of them have a value of their own.
+fn update_request(
+    assignments: &[Assignment],
+    place: &Place,
+) -> Run<(UpdateRequest, Vec<(usize, bool)>)> {
+    let mut request = UpdateRequest::default();
+    let mut targets = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
+        let Some(name) = assignment.column.as_ref() else {
+            return Err(unsupported("a variable set by MERGE").into());
+        };
+        let (index, _) = writable(place, name)?;
+        request.columns.push(place.name_of(index));
+        targets.push((index, assignment.value.is_some()));
+    }
+    Ok((request, targets))
 }
 
 fn bound<'m>(
@@ -267,7 +308,7 @@ fn deeds(
                 }
                 None => None,
             };
-            deeds.push(Deed { clause: at, row, values });
+            deeds.push(Deed { clause: at, row, source: source.clone(), values });
             break;
         }
     }

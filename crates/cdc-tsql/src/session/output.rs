@@ -9,7 +9,7 @@ use super::{
     failure::Run,
     frame::Frame,
     runner::{Runner, go_on},
-    target::is_generated,
+    target::{as_column, is_generated},
 };
 use crate::{
     kind::Kind,
@@ -18,12 +18,40 @@ use crate::{
     syntax::Output,
 };
 
-/// What a statement changed: of each row what was done, the row before, and the row after.
+/// What a statement changed.
 pub(super) struct Changes<'a> {
     pub(super) columns: &'a [RelationColumn],
-    pub(super) rows: Vec<(&'static str, Option<Row>, Option<Row>)>,
-    /// True for a MERGE, which may say `$action`.
-    pub(super) merges: bool,
+    pub(super) rows: Vec<ChangedRow>,
+    /// The source of a MERGE, which may be named beside `$action`.
+    pub(super) merged: Option<RowSource<'a>>,
+}
+
+/// What was done to a row.
+pub(super) struct ChangedRow {
+    /// `INSERT`, `UPDATE` or `DELETE`.
+    pub(super) action: &'static str,
+    pub(super) before: Option<Row>,
+    pub(super) after: Option<Row>,
+    /// The row of a MERGE's source that led to it.
+    pub(super) source: Option<Row>,
+}
+
+impl ChangedRow {
+    pub(super) const fn inserted(row: Row) -> Self {
+        Self { action: "INSERT", before: None, after: Some(row), source: None }
+    }
+
+    pub(super) fn updated((before, after): (Row, Row)) -> Self {
+        Self { action: "UPDATE", before: Some(before), after: Some(after), source: None }
+    }
+
+    pub(super) const fn deleted(row: Row) -> Self {
+        Self { action: "DELETE", before: Some(row), after: None, source: None }
+    }
+
+    pub(super) fn because_of(self, source: Option<&Row>) -> Self {
+        Self { source: source.cloned(), ..self }
+    }
 }
 
 impl Runner<'_> {
@@ -41,17 +69,18 @@ impl Runner<'_> {
             RowSource { name: "inserted", columns: changes.columns },
             RowSource { name: "deleted", columns: changes.columns },
         ];
-        if changes.merges {
+        if let Some(source) = changes.merged {
             sources.push(RowSource { name: "$merge", columns: &action });
+            sources.push(source);
         }
         let (columns, rows) = self.scoped(frame, |_, context| {
             let items = query::items_over_rows(&output.items, &sources, context)?;
             let mut rows = Vec::with_capacity(changes.rows.len());
-            for (action, before, after) in &changes.rows {
-                let mut given = vec![after.clone(), before.clone()];
-                if changes.merges {
-                    let action: Row = Arc::from([Value::text(action)]);
-                    given.push(Some(action));
+            for row in &changes.rows {
+                let mut given = vec![row.after.clone(), row.before.clone()];
+                if changes.merged.is_some() {
+                    given.push(Some(Arc::from([Value::text(row.action)])));
+                    given.push(row.source.clone());
                 }
                 rows.push(items.values(&given, context)?);
             }
@@ -85,10 +114,11 @@ impl Runner<'_> {
             rows: Vec::with_capacity(rows.len()),
             identity_insert: false,
         };
+        let facts = self.facts(frame)?;
         for row in rows {
             let mut fitted = Vec::with_capacity(row.len());
             for ((value, column), target) in row.iter().zip(&columns).zip(&targets) {
-                fitted.push(Some(self.as_column(value, &column.kind, target, frame)?));
+                fitted.push(Some(as_column(value, &column.kind, target, &facts)?));
             }
             request.rows.push(fitted);
         }

@@ -6,6 +6,7 @@ use cdc_fake::{SqlError, SqlResult, Value};
 
 use super::{
     call::Given,
+    conversation::require_declared,
     failure::{Failure, Raised, Run},
     flow::Flow,
     frame::Frame,
@@ -14,7 +15,7 @@ use super::{
 use crate::{
     kind::Typed,
     scalar,
-    syntax::{self, Parameter, Statement},
+    syntax::{self, FreeVariable, Parameter, Statement},
 };
 
 /// Statements that one session may keep prepared. A client that never gives them back is told so
@@ -26,6 +27,7 @@ const MAX_PREPARED: usize = 10_000;
 pub(super) struct PreparedText {
     pub(super) parameters: Arc<[Parameter]>,
     pub(super) statements: Arc<[Statement]>,
+    free: Arc<[FreeVariable]>,
 }
 
 /// What a session has prepared, by handle.
@@ -63,9 +65,13 @@ impl Runner<'_> {
         let raised = |error: syntax::SyntaxError| {
             Failure::Raised(Raised::new(error.error, error.line, &frame.procedure))
         };
-        let statements = syntax::parse(text, &settings).map_err(raised)?;
+        let batch = syntax::parse(text, &settings).map_err(raised)?;
         let parameters = syntax::parse_parameters(parameters, &settings).map_err(raised)?;
-        Ok(PreparedText { parameters: parameters.into(), statements: statements.into() })
+        Ok(PreparedText {
+            parameters: parameters.into(),
+            statements: batch.statements.into(),
+            free: batch.free.into(),
+        })
     }
 
     /// Runs a prepared text with arguments. Gives what its output parameters are afterwards, by
@@ -76,6 +82,9 @@ impl Runner<'_> {
         arguments: &[Given],
         frame: &Frame,
     ) -> Run<Vec<(usize, Typed)>> {
+        let is_parameter =
+            |name: &str| prepared.parameters.iter().any(|one| one.name.eq_ignore_ascii_case(name));
+        require_declared(&prepared.free, is_parameter, frame)?;
         let inner = frame.inner("")?;
         let places = self.bind(prepared, arguments, &inner, frame)?;
         let flow = self.list(&prepared.statements, &inner);

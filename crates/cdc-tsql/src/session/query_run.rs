@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use cdc_core::{Length, SqlType};
 use cdc_fake::{
     ColumnDefinition, InsertRequest, SchemaChange, SqlError, TableDefinition, TableLock, Value,
 };
@@ -17,7 +18,7 @@ use crate::{
     query::{self, Context, Prepared},
     relation::ObjectName,
     syntax::unsupported,
-    talk::{ResultColumn, StatementKind},
+    talk::{Replies, ResultColumn, StatementKind},
 };
 
 impl Runner<'_> {
@@ -31,7 +32,7 @@ impl Runner<'_> {
             return self.select_into(&into, &query, frame);
         }
         let met = self.core.server.faults().meet("SELECT", true);
-        self.encounter(&met)?;
+        self.encounter(&met, frame)?;
         if met.kill_after_rows.is_some() {
             self.repeatable = false;
         }
@@ -43,7 +44,7 @@ impl Runner<'_> {
         let scope = Scope::new(self.core, frame);
         let context = Context { catalogue: &scope, cancel: &self.core.cancel };
         let prepared = query::prepare(query, &context)?;
-        let repeatable = prepared.reads_only_data() && !query.to_string().contains(['@', '#']);
+        let repeatable = prepared.reads_only_data() && !query.to_string().contains('#');
         let prepared = match max_recursion {
             Some(levels) => prepared.with_max_recursion(levels),
             None => prepared,
@@ -60,34 +61,16 @@ impl Runner<'_> {
             self.core.last.rows = i64::try_from(rows).unwrap_or(i64::MAX);
             return self.done(None, StatementKind::Select, false, frame);
         }
-        go_on(self.replies.columns(prepared.columns()))?;
-        let limit = match (self.core.options.row_count, self.core.options.fmt_only) {
-            (_, true) => Some(0),
-            (0, _) => None,
-            (rows, _) => Some(rows),
+        let sending = Sending {
+            rows: match (self.core.options.row_count, self.core.options.fmt_only) {
+                (_, true) => Some(0),
+                (0, _) => None,
+                (rows, _) => Some(rows),
+            },
+            killed_after: met.kill_after_rows,
+            cut: TextLimit::new(self.core.options.text_size, prepared.columns()),
         };
-        let mut sent = 0_u64;
-        let mut ended = None;
-        let replies = &mut *self.replies;
-        let run = match limit {
-            Some(0) => Ok(0),
-            _ => prepared.run(&context, &mut |row| {
-                if met.kill_after_rows == Some(sent) {
-                    return Err(SqlError::killed());
-                }
-                if replies.row(row).is_break() {
-                    ended = Some(Failure::Gone);
-                    return Ok(ControlFlow::Break(()));
-                }
-                sent += 1;
-                let full = limit == Some(sent);
-                Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            }),
-        };
-        if let Some(failure) = ended {
-            return Err(failure);
-        }
-        run?;
+        let sent = sending.send(&prepared, &context, self.replies)?;
         self.repeatable &= repeatable;
         self.counted(sent, StatementKind::Select, frame)
     }
@@ -138,6 +121,89 @@ impl Runner<'_> {
             Ok(count)
         })?;
         self.counted(u64::try_from(rows).unwrap_or(u64::MAX), StatementKind::Select, frame)
+    }
+}
+
+/// How rows are sent.
+struct Sending {
+    /// The rows that may be sent.
+    rows: Option<u64>,
+    /// The rows after which the connection ends, when somebody planted that.
+    killed_after: Option<u64>,
+    cut: Option<TextLimit>,
+}
+
+impl Sending {
+    /// Sends a result. Gives the number of its rows.
+    fn send(
+        &self,
+        prepared: &Prepared,
+        context: &Context<'_>,
+        replies: &mut dyn Replies,
+    ) -> Run<u64> {
+        go_on(replies.columns(prepared.columns()))?;
+        if self.rows == Some(0) {
+            return Ok(0);
+        }
+        let mut sent = 0_u64;
+        let mut gone = false;
+        let run = prepared.run(context, &mut |row| {
+            if self.killed_after == Some(sent) {
+                return Err(SqlError::killed());
+            }
+            let told = match &self.cut {
+                None => replies.row(row),
+                Some(cut) => replies.row(&cut.row(row)),
+            };
+            gone = told.is_break();
+            sent += u64::from(!gone);
+            let ends = gone || self.rows == Some(sent);
+            Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        });
+        if gone {
+            return Err(Failure::Gone);
+        }
+        run?;
+        Ok(sent)
+    }
+}
+
+/// `SET TEXTSIZE`: how much of texts without a limit of their own is sent.
+struct TextLimit {
+    bytes: usize,
+    /// Of each column the bytes of a character; 0 for one that is sent whole.
+    widths: Vec<usize>,
+}
+
+impl TextLimit {
+    /// None when nothing is cut.
+    fn new(size: i64, columns: &[ResultColumn]) -> Option<Self> {
+        let bytes = usize::try_from(size).ok().filter(|bytes| *bytes < 2_147_483_647)?;
+        let width = |column: &ResultColumn| match column.kind.sql_type {
+            SqlType::VarChar(Length::Max) | SqlType::Text => 1,
+            SqlType::VarBinary(Length::Max) | SqlType::Image => 1,
+            SqlType::NVarChar(Length::Max) | SqlType::NText => 2,
+            _ => 0,
+        };
+        Some(Self { bytes, widths: columns.iter().map(width).collect() })
+    }
+
+    fn row(&self, row: &[Value]) -> Vec<Value> {
+        row.iter().zip(&self.widths).map(|(value, width)| self.cut(value, *width)).collect()
+    }
+
+    fn cut(&self, value: &Value, width: usize) -> Value {
+        match (value, width) {
+            (Value::Bytes(bytes), 1) => Value::bytes(bytes.get(..self.bytes).unwrap_or(bytes)),
+            (Value::Text(text), 1) => {
+                Value::text(&text.chars().take(self.bytes).collect::<String>())
+            }
+            (Value::Text(text), 2) => {
+                let units: Vec<u16> = text.encode_utf16().take(self.bytes / 2).collect();
+                Value::text(&String::from_utf16_lossy(&units))
+            }
+            (value, _) => value.clone(),
+        }
     }
 }
 

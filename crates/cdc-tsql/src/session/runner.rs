@@ -28,6 +28,8 @@ pub(super) struct Core {
     pub(super) account: Account,
     pub(super) handle: SessionHandle,
     pub(super) database: FakeDatabase,
+    /// The database that the session began in.
+    pub(super) home: FakeDatabase,
     pub(super) options: Options,
     pub(super) transactions: Transactions,
     pub(super) temporary: Temporary,
@@ -74,7 +76,8 @@ impl Runner<'_> {
         if self.core.options.no_exec && !matches!(statement.body, Body::Set(_)) {
             return Ok(Flow::Next);
         }
-        match self.planted(&statement.body).and_then(|()| self.body(&statement.body, frame)) {
+        match self.planted(&statement.body, frame).and_then(|()| self.body(&statement.body, frame))
+        {
             Ok(flow) => {
                 if !keeps_error(&statement.body) {
                     self.core.last.error = 0;
@@ -91,7 +94,7 @@ impl Runner<'_> {
     }
 
     /// Ends the call of a session that was killed or cancelled.
-    fn check_alive(&self, frame: &Frame) -> Run<()> {
+    pub(super) fn check_alive(&self, frame: &Frame) -> Run<()> {
         if self.core.handle.is_killed() {
             let error = SqlError::new(
                 596,
@@ -103,7 +106,7 @@ impl Runner<'_> {
     }
 
     /// The trouble that waits for this statement.
-    fn planted(&mut self, body: &Body) -> Run<()> {
+    fn planted(&mut self, body: &Body, frame: &Frame) -> Run<()> {
         let Some(verb) = verb(body) else {
             return Ok(());
         };
@@ -112,14 +115,14 @@ impl Runner<'_> {
             return Ok(());
         }
         let met = self.core.server.faults().meet(verb, false);
-        self.encounter(&met)
+        self.encounter(&met, frame)
     }
 
     /// A planted pause, then a planted error.
-    pub(super) fn encounter(&mut self, met: &StatementEncounter) -> Run<()> {
+    pub(super) fn encounter(&mut self, met: &StatementEncounter, frame: &Frame) -> Run<()> {
         if let Some(pause) = met.pause {
             self.repeatable = false;
-            self.pause(pause)?;
+            self.pause(pause, frame)?;
         }
         match &met.error {
             Some(error) => Err(error.clone().into()),

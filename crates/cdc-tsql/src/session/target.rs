@@ -19,7 +19,7 @@ use super::{
 use crate::{
     kind::Kind,
     relation::{Catalogue, ObjectName, ROW_LOCATION, RelationColumn, Row},
-    scalar,
+    scalar::{self, Facts},
     syntax::Target,
 };
 
@@ -214,23 +214,9 @@ impl Runner<'_> {
         part.change_schema(change, statement)
     }
 
-    /// A value as a column takes it.
-    ///
-    /// # Errors
-    /// What the conversion refuses.
-    pub(super) fn as_column(
-        &mut self,
-        value: &Value,
-        from: &Kind,
-        to: &RelationColumn,
-        frame: &Frame,
-    ) -> SqlResult<Value> {
-        if *from == to.kind || value.is_null() {
-            return Ok(value.clone());
-        }
-        self.scoped(frame, |scope, _| {
-            scalar::convert(value, from, &to.kind, None, false, &scope.facts())
-        })
+    /// What expressions may depend on, for conversions outside of them.
+    pub(super) fn facts(&mut self, frame: &Frame) -> SqlResult<Facts> {
+        self.scoped(frame, |scope, _| Ok(scope.facts()))
     }
 }
 
@@ -271,9 +257,15 @@ fn plain_ident(text: &str) -> ast::Ident {
 
 /// The number of rows that TOP lets through; none without one.
 impl Runner<'_> {
+    /// The rows that `SET ROWCOUNT` lets a statement change.
+    pub(super) fn row_limit(&self) -> Option<usize> {
+        let limit = self.core.options.row_count;
+        (limit > 0).then(|| usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
     pub(super) fn top(&mut self, top: Option<&ast::Top>, frame: &Frame) -> Run<Option<usize>> {
         let Some(top) = top else {
-            return Ok(None);
+            return Ok(self.row_limit());
         };
         if top.percent || top.with_ties {
             return Err(crate::syntax::unsupported("TOP PERCENT of a change of rows").into());
@@ -292,6 +284,22 @@ impl Runner<'_> {
             }
         }
     }
+}
+
+/// A value as a column takes it.
+///
+/// # Errors
+/// What the conversion refuses.
+pub(super) fn as_column(
+    value: &Value,
+    from: &Kind,
+    to: &RelationColumn,
+    facts: &Facts,
+) -> SqlResult<Value> {
+    if *from == to.kind || value.is_null() {
+        return Ok(value.clone());
+    }
+    scalar::convert(value, from, &to.kind, None, false, facts)
 }
 
 /// The location of a row, from its hidden column.

@@ -1,7 +1,10 @@
 //! Temporary tables and table variables: tables of a session's own, in databases of its own, that
 //! nobody else sees.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use cdc_core::TableName;
 use cdc_fake::{FakeDatabase, FakeServer, Login, SqlError, SqlResult};
@@ -33,9 +36,15 @@ pub(super) struct TableVariable {
 impl Temporary {
     pub(super) fn new(server: &FakeServer, session: i32) -> Self {
         let own = FakeServer::new(server.clock().clone(), server.zone());
+        let storage = |name: &str| {
+            let database = own.database_without_cdc(&format!("{name} of session {session}"));
+            // What a session keeps for itself can be used at every isolation level.
+            database.set_options(|options| options.allow_snapshot_isolation = true);
+            database
+        };
         Self {
-            tables: own.database_without_cdc(&format!("tempdb of session {session}")),
-            variables: own.database_without_cdc(&format!("variables of session {session}")),
+            tables: storage("tempdb"),
+            variables: storage("variables"),
             server: own,
             known: BTreeMap::new(),
             next_variable: 0,
@@ -61,6 +70,17 @@ impl Temporary {
 
     pub(super) fn note(&mut self, table: &TableName) {
         self.known.insert(table.name.to_lowercase(), table.clone());
+    }
+
+    /// The temporary tables that are there now.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.known.keys().cloned().collect()
+    }
+
+    /// The temporary tables that came since.
+    pub(super) fn since(&self, before: &BTreeSet<String>) -> Vec<TableName> {
+        let new = self.known.iter().filter(|(name, _)| !before.contains(*name));
+        new.map(|(_, table)| table.clone()).collect()
     }
 
     pub(super) fn forget(&mut self, table: &TableName) {

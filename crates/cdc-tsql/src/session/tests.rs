@@ -7,6 +7,7 @@
     clippy::cast_possible_wrap
 )]
 
+mod anything;
 mod batches;
 mod calls;
 mod capture;

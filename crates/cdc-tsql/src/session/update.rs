@@ -6,14 +6,15 @@ use sqlparser::ast;
 use super::{
     failure::Run,
     frame::Frame,
-    output::Changes,
+    output::{ChangedRow, Changes},
     query_run::names_variable,
     runner::Runner,
-    target::{Place, factor, is_generated, location},
+    target::{Place, as_column, factor, is_generated, location},
 };
 use crate::{
     kind::Kind,
     query::{self, Changing},
+    scalar::Facts,
     syntax::{Assignment, Delete, Update, unsupported},
     talk::StatementKind,
 };
@@ -46,7 +47,9 @@ impl Runner<'_> {
             values,
             top: update.top.as_ref(),
         };
-        let changed = self.scoped(frame, |_, context| query::changed_rows(&changing, context))?;
+        let mut changed =
+            self.scoped(frame, |_, context| query::changed_rows(&changing, context))?;
+        changed.rows.truncate(self.row_limit().unwrap_or(usize::MAX));
         let place = self.place(&changed.table, frame)?;
         self.require(&place, Permission::Update)?;
         let destinations = destinations(&update.assignments, &place)?;
@@ -56,11 +59,12 @@ impl Runner<'_> {
             rows: Vec::with_capacity(changed.rows.len()),
             as_pairs: false,
         };
+        let facts = self.facts(frame)?;
         let mut last = Vec::new();
         for (row, values) in &changed.rows {
             let id = location(&changed.columns, row)?;
             let (set, variables) =
-                self.set_values(update, &destinations, &place, (values, &changed.kinds), frame)?;
+                self.set_values(update, &destinations, &place, (values, &changed.kinds), &facts)?;
             last = variables;
             request.rows.push((id, set));
         }
@@ -74,11 +78,8 @@ impl Runner<'_> {
             self.scoped(frame, |scope, _| frame.set(&name, &value, &kind, &scope.facts()))?;
         }
         if let Some(output) = &update.output {
-            let rows = pairs
-                .into_iter()
-                .map(|(before, after)| ("UPDATE", Some(before), Some(after)))
-                .collect();
-            let changes = Changes { columns: &place.columns, rows, merges: false };
+            let rows = pairs.into_iter().map(ChangedRow::updated).collect();
+            let changes = Changes { columns: &place.columns, rows, merged: None };
             self.output(output, &changes, frame)?;
         }
         Ok(u64::try_from(count).unwrap_or(u64::MAX))
@@ -87,12 +88,12 @@ impl Runner<'_> {
     /// A row's new values, and what its variables become.
     #[allow(clippy::type_complexity, reason = "a pair of lists")]
     fn set_values(
-        &mut self,
+        &self,
         update: &Update,
         destinations: &[Destination<'_>],
         place: &Place,
         (values, kinds): (&[Value], &[Kind]),
-        frame: &Frame,
+        facts: &Facts,
     ) -> Run<(Vec<Option<Value>>, Vec<(String, Value, Kind)>)> {
         let mut given = values.iter().zip(kinds);
         let (mut set, mut variables) = (Vec::new(), Vec::new());
@@ -104,7 +105,7 @@ impl Runner<'_> {
             let column = destination.column.and_then(|at| place.columns.get(at));
             let stored = match (computed, column) {
                 (Some((value, kind)), Some(column)) => {
-                    Some((self.as_column(value, kind, column, frame)?, column.kind.clone()))
+                    Some((as_column(value, kind, column, facts)?, column.kind.clone()))
                 }
                 (Some((value, kind)), None) => Some((value.clone(), kind.clone())),
                 (None, _) => None,
@@ -136,7 +137,9 @@ impl Runner<'_> {
             values: Vec::new(),
             top: delete.top.as_ref(),
         };
-        let changed = self.scoped(frame, |_, context| query::changed_rows(&changing, context))?;
+        let mut changed =
+            self.scoped(frame, |_, context| query::changed_rows(&changing, context))?;
+        changed.rows.truncate(self.row_limit().unwrap_or(usize::MAX));
         let place = self.place(&changed.table, frame)?;
         self.require(&place, Permission::Delete)?;
         let ids = changed
@@ -146,8 +149,8 @@ impl Runner<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let removed = self.delete_rows(&place, &ids)?;
         if let Some(output) = &delete.output {
-            let rows = removed.into_iter().map(|row| ("DELETE", Some(row), None)).collect();
-            let changes = Changes { columns: &place.columns, rows, merges: false };
+            let rows = removed.into_iter().map(ChangedRow::deleted).collect();
+            let changes = Changes { columns: &place.columns, rows, merged: None };
             self.output(output, &changes, frame)?;
         }
         Ok(u64::try_from(ids.len()).unwrap_or(u64::MAX))

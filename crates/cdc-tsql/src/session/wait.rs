@@ -5,11 +5,7 @@ use std::time::Duration;
 use cdc_core::Timestamp;
 use cdc_fake::{SqlError, Value};
 
-use super::{
-    failure::{Failure, Run},
-    frame::Frame,
-    runner::Runner,
-};
+use super::{failure::Run, frame::Frame, runner::Runner};
 use crate::syntax::Wait;
 
 /// How often a wait looks at the clock: it is another thread that moves it.
@@ -43,25 +39,23 @@ impl Runner<'_> {
                 now.plus_micros((micros - local.rem_euclid(DAY)).rem_euclid(DAY))
             }
         };
-        self.wait_until(until)
+        self.wait_until(until, frame)
     }
 
     /// Lets so much time pass on the server's clock.
-    pub(super) fn pause(&mut self, pause: Duration) -> Run<()> {
+    pub(super) fn pause(&mut self, pause: Duration, frame: &Frame) -> Run<()> {
         let micros = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
         let until = self.core.server.clock().time().plus_micros(micros);
-        self.wait_until(until)
+        self.wait_until(until, frame)
     }
 
-    fn wait_until(&mut self, until: Timestamp) -> Run<()> {
+    fn wait_until(&mut self, until: Timestamp, frame: &Frame) -> Run<()> {
         let clock = self.core.server.clock().clone();
         if self.core.waits_move_clock {
             clock.advance_to(until);
         }
         while clock.time() < until {
-            if self.core.cancel.is_set() || self.core.handle.is_killed() {
-                return Err(Failure::Gone);
-            }
+            self.check_alive(frame)?;
             std::thread::sleep(LOOK_AGAIN);
         }
         Ok(())

@@ -8,6 +8,9 @@ use super::{
     unsupported,
 };
 
+/// Branches of one chain of ELSE IF, after which the next counts as nested.
+const MAX_BRANCHES: usize = 1000;
+
 impl Reader {
     pub(super) fn control_statement(&mut self, verb: &str) -> Read<Body> {
         self.at += 1;
@@ -92,19 +95,35 @@ impl Reader {
         }
     }
 
+    /// IF with its branches. A chain of ELSE IF is read in a loop: it is no nesting to people.
     fn if_statement(&mut self) -> Read<Body> {
-        let condition = self.expression()?;
-        let then = Box::new(self.statement()?);
-        // A semicolon may end the first branch.
-        let begin = self.at;
-        self.skip_semicolons();
-        let mut otherwise = None;
-        if self.take("ELSE") {
-            otherwise = Some(Box::new(self.statement()?));
-        } else {
-            self.at = begin;
+        let mut branches = Vec::new();
+        let mut last = None;
+        loop {
+            let line = self.line();
+            let condition = self.expression()?;
+            branches.push((line, condition, Box::new(self.statement()?)));
+            // A semicolon may end a branch.
+            let begin = self.at;
+            self.skip_semicolons();
+            if !self.take("ELSE") {
+                self.at = begin;
+                break;
+            }
+            if branches.len() >= MAX_BRANCHES || !self.take("IF") {
+                last = Some(Box::new(self.statement()?));
+                break;
+            }
         }
-        Ok(Body::If { condition, then, otherwise })
+        let mut body = None;
+        for (line, condition, then) in branches.into_iter().rev() {
+            let otherwise = match body.take() {
+                Some((line, body)) => Some(Box::new(Statement { line, body })),
+                None => last.take(),
+            };
+            body = Some((line, Body::If { condition, then, otherwise }));
+        }
+        body.map(|(_, body)| body).ok_or_else(|| self.unexpected())
     }
 
     fn throw(&mut self) -> Read<Body> {
@@ -154,6 +173,7 @@ impl Reader {
 
     fn declaration(&mut self) -> Read<Declaration> {
         let name = self.variable()?;
+        self.note_declaration(&name);
         self.take("AS");
         if self.take("TABLE") {
             let table = self.table_body()?;

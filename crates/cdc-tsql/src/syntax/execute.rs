@@ -52,6 +52,7 @@ impl Reader {
         let mut name = None;
         if self.peeks_variable() && self.peek_at(1) == Some(&Token::Eq) {
             name = Some(self.variable()?);
+            self.note_argument_name();
             self.at += 1;
         }
         if self.take("DEFAULT") {

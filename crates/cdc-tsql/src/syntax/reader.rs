@@ -1,6 +1,9 @@
 //! The reader: tokens one by one, and `sqlparser` for the parts it knows.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use cdc_fake::SqlError;
 use sqlparser::{
@@ -10,14 +13,13 @@ use sqlparser::{
     tokenizer::{Location, Token, TokenWithSpan},
 };
 
-use super::{Body, Statement, SyntaxError, extent, unsupported};
+use super::{Batch, Body, FreeVariable, Statement, SyntaxError, extent, tokens, unsupported};
 use crate::relation::ObjectName;
 
-/// Blocks within blocks, as deep as the server lets procedures nest; and far above what people
-/// write.
+/// Blocks within blocks: above what people write, and well within a thread's stack.
 const MAX_DEPTH: usize = 32;
 /// Levels of an expression or a subquery.
-const MAX_LEVELS: usize = 100;
+const MAX_LEVELS: usize = 50;
 
 static DIALECT: MsSqlDialect = MsSqlDialect {};
 
@@ -28,29 +30,85 @@ pub(super) struct Reader {
     tokens: Vec<TokenWithSpan>,
     pub(super) at: usize,
     depth: usize,
+    /// Where words stand that look like variables and are names of arguments.
+    argument_names: HashSet<Location>,
+    /// Variables by their names in lower case, and where each is declared.
+    declared: HashMap<String, Location>,
 }
 
 impl Reader {
     pub(super) fn new(text: &str, tokens: Vec<TokenWithSpan>) -> Self {
-        Self { text: text.into(), tokens, at: 0, depth: 0 }
+        Self {
+            text: text.into(),
+            tokens,
+            at: 0,
+            depth: 0,
+            argument_names: HashSet::new(),
+            declared: HashMap::new(),
+        }
+    }
+
+    /// Notes that the variable just read is the name of an argument.
+    pub(super) fn note_argument_name(&mut self) {
+        if let Some(place) = self.last_place() {
+            self.argument_names.insert(place);
+        }
+    }
+
+    /// Notes that the variable just read is declared here.
+    pub(super) fn note_declaration(&mut self, name: &str) {
+        if let Some(place) = self.last_place() {
+            self.declared.entry(name.to_lowercase()).or_insert(place);
+        }
+    }
+
+    fn last_place(&self) -> Option<Location> {
+        let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        last.map(|token| token.span.start)
+    }
+
+    /// The variables that are used and not declared before.
+    fn free(&self) -> Vec<FreeVariable> {
+        let mut free: Vec<FreeVariable> = Vec::new();
+        let mut before = String::new();
+        for token in &self.tokens {
+            let word = extent::word(&token.token);
+            let place = token.span.start;
+            if let Token::Word(found) = &token.token
+                && word.as_ref().is_some_and(|word| is_variable(word))
+                && !self.argument_names.contains(&place)
+                && self.declared.get(&found.value.to_lowercase()).is_none_or(|at| *at > place)
+            {
+                free.push(FreeVariable {
+                    name: found.value.clone(),
+                    line: u32::try_from(place.line).unwrap_or(1),
+                    table: matches!(
+                        before.as_str(),
+                        "FROM" | "JOIN" | "INTO" | "INSERT" | "UPDATE"
+                    ),
+                });
+            }
+            before = word.unwrap_or_default();
+        }
+        free
     }
 
     /// The text from a token up to the last one that was taken, as the client wrote it.
     pub(super) fn text_from(&self, begin: usize) -> String {
         let first = self.tokens.get(begin).map(|token| token.span.start);
         let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
-        let range = first
-            .zip(last.map(|token| token.span.end))
-            .map(|(first, last)| offset(&self.text, first)..offset(&self.text, last));
+        let range = first.zip(last.map(|token| token.span.end)).map(|(first, last)| {
+            tokens::offset(&self.text, first)..tokens::offset(&self.text, last)
+        });
         range.and_then(|range| self.text.get(range)).unwrap_or_default().to_owned()
     }
 
-    pub(super) fn batch(mut self) -> Read<Vec<Statement>> {
+    pub(super) fn batch(mut self) -> Read<Batch> {
         let mut statements = Vec::new();
         loop {
             self.skip_semicolons();
             if self.peek().is_none() {
-                return Ok(statements);
+                return Ok(Batch { statements, free: self.free() });
             }
             statements.push(self.statement()?);
         }
@@ -248,7 +306,7 @@ impl Reader {
     }
 
     pub(super) fn peeks_variable(&self) -> bool {
-        self.peek_word().is_some_and(|word| word.starts_with('@') && !word.starts_with("@@"))
+        self.peek_word().is_some_and(|word| is_variable(&word))
     }
 
     /// A string constant when it is ahead.
@@ -326,7 +384,7 @@ impl Reader {
         {
             self.at += 2;
         }
-        let bare = self.peek().and_then(super::tokens::bare_type);
+        let bare = self.peek().and_then(tokens::bare_type);
         if let (Some(bare), Some(token)) = (bare, self.tokens.get_mut(self.at)) {
             token.token = bare;
         }
@@ -410,6 +468,11 @@ impl Reader {
     }
 }
 
+/// True for a variable's name; names that begin with `@@` are functions.
+fn is_variable(word: &str) -> bool {
+    word.starts_with('@') && !word.starts_with("@@")
+}
+
 /// Words that the server calls keywords in its message.
 const RESERVED: [&str; 24] = [
     "AND", "AS", "ASC", "BETWEEN", "BY", "DEFAULT", "DESC", "DISTINCT", "EXISTS", "FROM", "GROUP",
@@ -427,17 +490,4 @@ fn shown(token: &Token) -> String {
         | Token::HexStringLiteral(_) => "a constant".into(),
         other => other.to_string(),
     }
-}
-
-/// The byte at which a place of a text begins.
-fn offset(text: &str, place: Location) -> usize {
-    let line = usize::try_from(place.line.saturating_sub(1)).unwrap_or(0);
-    let column = usize::try_from(place.column.saturating_sub(1)).unwrap_or(0);
-    let mut start = 0;
-    for _ in 0..line {
-        let rest = text.get(start..).unwrap_or_default();
-        start += rest.find('\n').map_or(rest.len(), |at| at + 1);
-    }
-    let rest = text.get(start..).unwrap_or_default();
-    start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)
 }

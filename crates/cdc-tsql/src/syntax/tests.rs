@@ -5,7 +5,7 @@ use super::*;
 
 fn read(text: &str) -> Vec<Statement> {
     match parse(text, &Settings::default()) {
-        Ok(statements) => statements,
+        Ok(batch) => batch.statements,
         Err(error) => panic!("{text}: {error:?}"),
     }
 }
@@ -195,9 +195,46 @@ fn rights_keep_their_words() {
 }
 
 #[test]
+fn blocks_nest_as_deep_as_people_write_and_no_deeper() {
+    let chain = |levels: usize| format!("{} SELECT 1", "IF 1 = 2 SELECT 2 ELSE ".repeat(levels));
+    assert_eq!(read(&chain(500)).len(), 1);
+    let blocks =
+        |levels: usize| format!("{}SELECT 1{}", "BEGIN ".repeat(levels), " END".repeat(levels));
+    assert_eq!(read(&blocks(30)).len(), 1);
+    assert_eq!(refused(&blocks(100)).0, 191);
+    assert_eq!(refused(&format!("SELECT {}1{}", "(".repeat(300), ")".repeat(300))).0, 191);
+}
+
+#[test]
+fn variables_that_nothing_declares_are_named_with_their_lines() {
+    let free = |text: &str| {
+        let batch = parse(text, &Settings::default()).expect("readable");
+        batch.free.into_iter().map(|one| (one.name, one.line, one.table)).collect::<Vec<_>>()
+    };
+    assert_eq!(free("DECLARE @a int = 1, @t TABLE (a int) SELECT @a, @@ROWCOUNT FROM @t"), []);
+    assert_eq!(free("SELECT 1\nSELECT @a DECLARE @a int"), [("@a".into(), 2, false)]);
+    assert_eq!(free("EXEC p @x = 1, @y = @z OUTPUT"), [("@z".into(), 1, false)]);
+    assert_eq!(free("INSERT @t SELECT [@b] FROM u"), [("@t".into(), 1, true)]);
+}
+
+#[test]
+fn chains_of_operators_are_as_long_as_a_stack_can_walk() {
+    let chain = |count: usize, with: &str| vec!["1 = 1"; count].join(with);
+    for with in [" AND ", " OR ", " + "] {
+        assert_eq!(refused(&format!("SELECT 1\nWHERE {}", chain(500, with))), (191, 2), "{with}");
+    }
+    assert_eq!(refused(&vec!["SELECT 1"; 500].join(" UNION ALL ")).0, 191);
+    // Lists, statements and parts of statements are no chains.
+    assert_eq!(read(&vec!["SELECT 1 + 1"; 500].join(" ")).len(), 500);
+    assert_eq!(read(&format!("SELECT {}", vec!["1 + 1"; 500].join(", "))).len(), 1);
+    let rows = vec!["(1 + 1, -1)"; 1000].join(", ");
+    assert_eq!(read(&format!("INSERT t VALUES {rows}")).len(), 1);
+}
+
+#[test]
 fn a_quoted_name_is_a_string_when_the_session_says_so() {
     let off = Settings { quoted_identifier: false, ..Settings::default() };
-    let statements = parse("SELECT \"a\"", &off).expect("readable");
+    let statements = parse("SELECT \"a\"", &off).expect("readable").statements;
     assert!(format!("{statements:?}").contains("SingleQuotedString"));
 }
 

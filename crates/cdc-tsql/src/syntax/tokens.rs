@@ -293,3 +293,16 @@ fn near(text: &str, location: Location) -> SyntaxError {
         line: line_of(location),
     }
 }
+
+/// The byte at which a place of a text begins.
+pub(super) fn offset(text: &str, place: Location) -> usize {
+    let line = usize::try_from(place.line.saturating_sub(1)).unwrap_or(0);
+    let column = usize::try_from(place.column.saturating_sub(1)).unwrap_or(0);
+    let mut start = 0;
+    for _ in 0..line {
+        let rest = text.get(start..).unwrap_or_default();
+        start += rest.find('\n').map_or(rest.len(), |at| at + 1);
+    }
+    let rest = text.get(start..).unwrap_or_default();
+    start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)
+}

@@ -5,6 +5,23 @@ use sqlparser::ast;
 
 use crate::relation::{DateFormat, ObjectName};
 
+/// A batch.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Batch {
+    pub(crate) statements: Vec<Statement>,
+    /// Variables that are used without a DECLARE before them: parameters, or mistakes.
+    pub(crate) free: Vec<FreeVariable>,
+}
+
+/// A variable that the batch itself does not declare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FreeVariable {
+    pub(crate) name: String,
+    pub(crate) line: u32,
+    /// True where a table stands.
+    pub(crate) table: bool,
+}
+
 /// A statement and where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Statement {

@@ -14,7 +14,7 @@ pub(super) fn value(names: &Names<'_>, name: &str, arguments: &[Typed]) -> SqlRe
         binary(names, argument).as_ref().and_then(lsn_of)
     };
     Ok(match name {
-        "fn_cdc_get_max_lsn" => names.database.max_lsn().map_or(Value::Null, lsn_value),
+        "fn_cdc_get_max_lsn" => names.high()?.map_or(Value::Null, lsn_value),
         "fn_cdc_get_min_lsn" => min_lsn(names, text(arguments, 0).as_deref()),
         "fn_cdc_increment_lsn" => lsn().map_or(Value::Null, |lsn| lsn_value(lsn.increment())),
         "fn_cdc_decrement_lsn" => lsn().map_or(Value::Null, |lsn| lsn_value(lsn.decrement())),

@@ -65,6 +65,14 @@ pub(super) fn value(
             let found = index_property(names, arguments, &word(1), &word(2));
             found.map_or(Value::Null, Value::Int)
         }
+        _ => return type_value(name, arguments).or_else(|| session_value(names, name)),
+    }))
+}
+
+/// Functions between types, their names and ids.
+fn type_value(name: &str, arguments: &[Typed]) -> Option<SqlResult<Value>> {
+    let word = |at| text(arguments, at).unwrap_or_default().to_ascii_lowercase();
+    Some(Ok(match name {
         "type_name" => {
             let id = integer(arguments, 0);
             let types = crate::model::view::all_types();
@@ -90,6 +98,13 @@ pub(super) fn value(
                 _ => Value::Null,
             })
         }
+        _ => return None,
+    }))
+}
+
+/// Functions about the session and the server's clock.
+fn session_value(names: &Names<'_>, name: &str) -> Option<SqlResult<Value>> {
+    Some(Ok(match name {
         "app_name" => some(&names.access.application),
         "host_name" => some(&names.access.host),
         "host_id" => some(format!("{:<10}", names.access.session)),

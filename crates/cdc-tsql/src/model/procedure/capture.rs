@@ -187,7 +187,8 @@ fn enable_table(
         net_changes: net.unwrap_or(index.is_some()),
     };
     let role = options.role.clone();
-    names.database.enable_table(&table.name, options)?;
+    let waiting = names.access.waiting();
+    names.database.enable_table_in(names.transaction(), &waiting, &table.name, &options)?;
     if let Some(role) = role {
         // A role that is there already stays as it is.
         let known = names.database.principals();
@@ -285,7 +286,8 @@ fn disable_table(
         ));
     }
     for info in found {
-        names.database.disable_instance(&info.name)?;
+        let waiting = names.access.waiting();
+        names.database.disable_instance_in(names.transaction(), &waiting, &info.name)?;
     }
     Ok(0)
 }

@@ -7,7 +7,7 @@ use cdc_fake::{IndexKind, SqlError, SqlResult, Value};
 
 use super::{
     Arguments, NAME, PATTERN, ProcedureInfo, ProcedureOutput, Typed, give, may, must,
-    types::{OdbcType, odbc_type},
+    odbc_type::{OdbcType, odbc_type},
 };
 use crate::{
     model::{
@@ -38,6 +38,16 @@ const STATISTICS_PARAMETERS: &[super::Parameter] = &[
     may("@index_name", NAME),
     may("@is_unique", SqlType::Char(1)),
     may("@accuracy", SqlType::Char(1)),
+];
+
+const SPECIAL_PARAMETERS: &[super::Parameter] = &[
+    must("@table_name", NAME),
+    may("@table_owner", NAME),
+    may("@table_qualifier", NAME),
+    may("@col_type", SqlType::Char(1)),
+    may("@scope", SqlType::Char(1)),
+    may("@nullable", SqlType::Char(1)),
+    may("@ODBCVer", SqlType::Int),
 ];
 
 pub(super) const PROCEDURES: &[ProcedureInfo] = &[
@@ -84,15 +94,13 @@ pub(super) const PROCEDURES: &[ProcedureInfo] = &[
     ProcedureInfo {
         schema: "sys",
         name: "sp_special_columns",
-        parameters: &[
-            must("@table_name", NAME),
-            may("@table_owner", NAME),
-            may("@table_qualifier", NAME),
-            may("@col_type", SqlType::Char(1)),
-            may("@scope", SqlType::Char(1)),
-            may("@nullable", SqlType::Char(1)),
-            may("@ODBCVer", SqlType::Int),
-        ],
+        parameters: SPECIAL_PARAMETERS,
+        run: special_columns,
+    },
+    ProcedureInfo {
+        schema: "sys",
+        name: "sp_special_columns_100",
+        parameters: SPECIAL_PARAMETERS,
         run: special_columns,
     },
     ProcedureInfo {
@@ -317,9 +325,9 @@ fn keys(
         COLUMN_NAME sysname?; KEY_SEQ smallint; PK_NAME sysname?";
     let table = table(names, &Arguments(arguments))?;
     let mut rows = Vec::new();
-    for table in &table {
+    if let Some(table) = &table {
         let key = table.indexes.iter().find(|index| index.kind == IndexKind::PrimaryKey);
-        for key in key {
+        if let Some(key) = key {
             for (at, (id, _)) in (1_i32..).zip(&key.columns) {
                 let column = table.columns.iter().find(|column| column.column.id == *id);
                 rows.push(row![

@@ -67,7 +67,8 @@ fn ambiguous(name: &str) -> SqlError {
     SqlError::new(
         15_248,
         format!(
-            "Either the parameter @objname ('{name}') is ambiguous or the claimed @objtype is wrong."
+            "Either the parameter @objname ('{name}') is ambiguous or the claimed @objtype is \
+             wrong."
         ),
     )
 }
@@ -114,7 +115,8 @@ fn rename(
     if !names.database.permits(&names.access.rights, Permission::Alter, &on) {
         return Err(ambiguous(&text));
     }
-    names.database.change_schema(change)?;
+    let waiting = names.access.waiting();
+    names.database.change_schema_in(names.transaction(), &waiting, &change)?;
     tell(
         output,
         15_477,

@@ -1,3 +1,5 @@
+//! Tests of procedures.
+
 use cdc_core::SqlType;
 use cdc_fake::{Securable, Value};
 
@@ -67,6 +69,9 @@ fn keys_and_indexes_are_told() {
     let heard = rig.call("sp_statistics_100", &[some("orders")]).expect("there");
     let names: Vec<_> = heard.rows.iter().map(|row| row[8].clone()).collect();
     assert_eq!(names, [Value::Null, "id".into(), "state".into()]);
+    let heard = rig.call("sp_special_columns_100", &[some("orders")]).expect("there");
+    assert_eq!(heard.rows.len(), 1);
+    assert_eq!(cell(&heard, 0, "COLUMN_NAME"), Value::text("id"));
 }
 
 #[test]

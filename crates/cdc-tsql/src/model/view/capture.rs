@@ -134,7 +134,7 @@ fn ddl_history(names: &Names<'_>) -> SqlResult<Vec<Row>> {
 /// The mapping has a relation of its own, which seeks; this lists it whole.
 fn mapping(names: &Names<'_>) -> SqlResult<Vec<Row>> {
     use crate::relation::{Relation, Scan};
-    super::super::change_table::Mapping::new(names.database).scan(&Scan::default())?.collect()
+    super::super::change_table::Mapping::new(names.database, None).scan(&Scan::default())?.collect()
 }
 
 fn jobs(names: &Names<'_>) -> SqlResult<Vec<Row>> {

@@ -146,7 +146,13 @@ fn database_row(database: &FakeDatabase) -> Row {
     .to_vec();
     // ANSI defaults to replication: all off.
     cells.extend(std::iter::repeat_n(Value::Bit(false), 22));
-    cells.extend_from_slice(&row![
+    cells.extend(service_cells(database));
+    cells.into()
+}
+
+/// The cells from the service broker on.
+fn service_cells(database: &FakeDatabase) -> Vec<Value> {
+    row![
         database_guid(database, 3),
         false,
         0,
@@ -186,8 +192,8 @@ fn database_row(database: &FakeDatabase) -> Row {
         false,
         false,
         false
-    ]);
-    cells.into()
+    ]
+    .to_vec()
 }
 
 fn sysdatabases(names: &Names<'_>) -> SqlResult<Vec<Row>> {

@@ -126,7 +126,7 @@ fn columns(names: &Names<'_>) -> SqlResult<Vec<Row>> {
                 column.info.as_ref().and_then(|info| info.default.as_ref()).map(|d| &d.text);
             let (length, octets) = lengths(sql_type, facts.max_length);
             let numeric = numeric(sql_type, facts.precision, facts.scale);
-            let charset = is_text(sql_type).then(|| match sql_type {
+            let charset = is_text(sql_type).then_some(match sql_type {
                 SqlType::NChar(_) | SqlType::NVarChar(_) | SqlType::NText => "UNICODE",
                 _ => "iso_1",
             });

@@ -1,3 +1,5 @@
+//! Tests of the views.
+
 use super::*;
 use crate::{
     model::tests::{Rig, object},

@@ -46,6 +46,16 @@ fn variables_live_as_long_as_their_batch() {
 }
 
 #[test]
+fn nothing_runs_of_a_batch_that_uses_what_it_does_not_declare() {
+    let mut rig = Rig::new();
+    rig.run("CREATE TABLE u (a int)");
+    let recording = rig.tell("INSERT u VALUES (1)\nSELECT @b");
+    assert_eq!((recording.errors(), recording.messages()[0].line), (vec![137], 2));
+    assert_eq!(rig.error("INSERT @t VALUES (1)"), 1087);
+    assert_eq!(rig.ints("SELECT COUNT(*) FROM u"), [0]);
+}
+
+#[test]
 fn a_variable_takes_a_value_as_its_type_does() {
     let mut rig = Rig::new();
     assert_eq!(rig.one("DECLARE @a varchar(2) = 'abc' SELECT @a"), "ab".into());
@@ -144,8 +154,31 @@ fn set_options_are_what_functions_tell_of_them() {
     assert_eq!(bits, 512.into());
     assert_eq!(rig.run("SELECT 1").counts(), [(StatementKind::Select, None)]);
     assert_eq!(rig.ints("SET ROWCOUNT 2 SELECT a FROM (VALUES (1), (2), (3)) v (a)"), [1, 2]);
+    rig.run("CREATE TABLE r (a int) INSERT r SELECT a FROM (VALUES (1), (2), (3)) v (a)");
+    assert_eq!(rig.ints("UPDATE r SET a = 9 SELECT COUNT(*) FROM r"), [2]);
     rig.session.reset(false);
+    assert_eq!(rig.session.greeting().database, "master");
     assert_eq!(rig.ints("SELECT a FROM (VALUES (1), (2), (3)) v (a)"), [1, 2, 3]);
+}
+
+#[test]
+fn a_long_chain_of_conditions_runs_to_its_end() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.ints(&format!("{} SELECT 7", "IF 1 = 2 SELECT 2 ELSE ".repeat(300))), [7]);
+    let nested = format!("{}SELECT 8{}", "IF 1 = 1 BEGIN ".repeat(15), " END".repeat(15));
+    assert_eq!(rig.ints(&nested), [8]);
+}
+
+#[test]
+fn texts_of_any_length_are_cut_at_the_text_size() {
+    let mut rig = Rig::new();
+    let row = "SELECT CAST('abcdef' AS varchar(max)), CAST(N'abcdef' AS nvarchar(max)), 'abcdef', \
+               CAST(0x010203 AS varbinary(max))";
+    assert_eq!(
+        rig.rows(&format!("SET TEXTSIZE 4 {row} SET TEXTSIZE -1")),
+        [[Value::text("abcd"), Value::text("ab"), Value::text("abcdef"), Value::bytes(&[1, 2, 3])]]
+    );
+    assert_eq!(rig.rows(row)[0][0], "abcdef".into());
 }
 
 #[test]
@@ -176,6 +209,19 @@ fn a_cancelled_session_stops_without_another_word() {
     assert!(rig.tell("SELECT 1").0.is_empty());
     rig.session.cancel().clear();
     assert_eq!(rig.ints("SELECT 1"), [1]);
+}
+
+#[test]
+fn a_cancelled_statement_ends_the_transaction_where_errors_do() {
+    let mut rig = Rig::new();
+    for (option, open) in [("OFF", 1), ("ON", 0)] {
+        rig.run(&format!("SET XACT_ABORT {option} BEGIN TRAN"));
+        rig.session.cancel().set();
+        rig.tell("SELECT 1");
+        rig.session.cancel().clear();
+        assert_eq!(rig.ints("SELECT @@TRANCOUNT"), [open]);
+        rig.tell("ROLLBACK");
+    }
 }
 
 #[test]

@@ -90,6 +90,42 @@ fn a_text_that_sets_options_leaves_the_callers_as_they_were() {
 }
 
 #[test]
+fn undeclared_parameters_take_the_types_of_their_columns() {
+    let mut rig = Rig::new();
+    rig.run("CREATE TABLE p (a int, b varchar(7), c decimal(9, 3))");
+    let described = |rig: &mut Rig, statement: &str| {
+        let rows = rig.call("sp_describe_undeclared_parameters", vec![text(statement)]).rows();
+        rows.iter().map(|row| (row[1].clone(), row[3].clone())).collect::<Vec<_>>()
+    };
+    let pair = |name: &str, sql_type: &str| (Value::text(name), Value::text(sql_type));
+    assert_eq!(
+        described(&mut rig, "INSERT p (c, a) VALUES (@P1, @P2)"),
+        [pair("@P1", "decimal(9,3)"), pair("@P2", "int")]
+    );
+    assert_eq!(
+        described(&mut rig, "UPDATE p SET b = @x WHERE a = @y AND c IN (@z)"),
+        [pair("@x", "varchar(7)"), pair("@y", "int"), pair("@z", "decimal(9,3)")]
+    );
+    assert_eq!(
+        described(&mut rig, "SELECT * FROM p WHERE a > @y AND b LIKE @x"),
+        [pair("@y", "int"), pair("@x", "varchar(7)")]
+    );
+    let unknown =
+        rig.call("sp_describe_undeclared_parameters", vec![text("SELECT * FROM p WHERE @a = @b")]);
+    assert_eq!(unknown.errors(), [11_508]);
+}
+
+#[test]
+fn a_temporary_table_goes_with_the_text_that_created_it() {
+    let mut rig = Rig::new();
+    rig.run("EXEC ('CREATE TABLE #inner (a int) INSERT #inner VALUES (1) SELECT a FROM #inner')");
+    assert_eq!(rig.error("SELECT a FROM #inner"), 208);
+    rig.run("CREATE TABLE #outer (a int) EXEC ('INSERT #outer VALUES (1)')");
+    assert_eq!(rig.ints("SELECT a FROM #outer"), [1]);
+    rig.run("BEGIN TRAN EXEC ('CREATE TABLE #inner (a int)') COMMIT CREATE TABLE #inner (b int)");
+}
+
+#[test]
 fn exec_takes_outputs_and_the_status_into_variables() {
     let mut rig = Rig::new();
     let text = "DECLARE @n int, @r int

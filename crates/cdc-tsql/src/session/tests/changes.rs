@@ -136,11 +136,19 @@ fn a_merge_does_what_its_clauses_say_and_tells_it() {
         WHEN MATCHED THEN UPDATE SET v = s.v
         WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)
         WHEN NOT MATCHED BY SOURCE AND d.id = 3 THEN DELETE
-        OUTPUT $action, inserted.id, deleted.id;";
+        OUTPUT $action, inserted.id, deleted.id, s.v;";
     let recording = rig.run(text);
     let mut told = recording.rows();
     told.sort_by_key(|row| format!("{row:?}"));
-    assert_eq!(told.len(), 3);
+    let nothing = Value::Null;
+    assert_eq!(
+        told,
+        [
+            ["DELETE".into(), nothing.clone(), 3.into(), nothing.clone()],
+            ["INSERT".into(), 9.into(), nothing.clone(), "y".into()],
+            ["UPDATE".into(), 1.into(), 1.into(), Value::from("x")],
+        ]
+    );
     assert_eq!(recording.counts(), [(StatementKind::Merge, Some(3))]);
     assert_eq!(
         rig.rows("SELECT id, v FROM t ORDER BY id"),

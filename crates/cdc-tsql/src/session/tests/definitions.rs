@@ -50,6 +50,18 @@ fn a_table_changes_its_shape() {
 }
 
 #[test]
+fn a_default_is_told_in_the_servers_parentheses() {
+    let mut rig = Rig::new();
+    rig.run(
+        "CREATE TABLE t (a int DEFAULT 1, b int DEFAULT ((-2)), c varchar(9) DEFAULT 'x', \
+         d nvarchar(9) DEFAULT (N'y'), e datetime DEFAULT (GETDATE()), f int DEFAULT (((NULL))))",
+    );
+    let told = rig.rows("SELECT definition FROM sys.default_constraints ORDER BY parent_column_id");
+    let texts = ["((1))", "((-2))", "('x')", "(N'y')", "(GETDATE())", "(NULL)"];
+    assert_eq!(told, texts.map(|text| vec![Value::text(text)]));
+}
+
+#[test]
 fn a_schema_statement_goes_with_a_rollback() {
     let mut rig = Rig::new();
     rig.run("BEGIN TRAN CREATE TABLE t (a int) INSERT t VALUES (1)");

@@ -183,6 +183,16 @@ fn snapshots_read_what_was_committed_where_they_are_allowed() {
 }
 
 #[test]
+fn what_a_session_keeps_for_itself_is_there_at_every_isolation_level() {
+    let mut rig = rig();
+    rig.run("SET TRANSACTION ISOLATION LEVEL SNAPSHOT");
+    let variable = "DECLARE @t TABLE (a int) INSERT @t VALUES (1), (2) SELECT a FROM @t ORDER BY a";
+    assert_eq!(rig.ints(variable), [1, 2]);
+    rig.run("CREATE TABLE #t (a int) INSERT #t VALUES (3)");
+    assert_eq!(rig.ints("SELECT a FROM #t"), [3]);
+}
+
+#[test]
 fn of_two_that_wait_for_each_other_one_gives_way() {
     let mut rig = rig();
     let mut other = rig.other();
@@ -214,6 +224,17 @@ fn a_reply_repeats_while_nothing_that_it_read_has_changed() {
     assert_eq!(rig.session.version(), version);
     rig.other().run("INSERT t VALUES (9, 9)");
     assert_ne!(rig.session.version(), version);
+    let asked = vec![
+        super::rig::text("SELECT a FROM t WHERE a > @a"),
+        super::rig::text("@a int"),
+        super::rig::int(1),
+    ];
+    rig.call("sp_executesql", asked);
+    assert!(rig.session.repeatable().is_some());
+    // A reply that is kept must not hide planted trouble.
+    rig.server.fake().faults().inject("SELECT", cdc_fake::SqlError::deadlock(), 1);
+    assert_ne!(rig.session.version(), rig.session.version());
+    rig.server.fake().faults().clear();
     for text in ["SELECT GETDATE()", "SELECT @@TRANCOUNT", "INSERT t VALUES (8, 8)", "PRINT 'a'"] {
         rig.run(text);
         assert_eq!(rig.session.repeatable(), None, "{text}");
