@@ -1,7 +1,10 @@
 //! Statements at the server, tried again where an error may pass. A statement is tried again only
 //! while none of its rows was handed over, so no row is repeated or left out.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
+};
 
 use arrow_array::RecordBatch;
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -76,6 +79,7 @@ impl Server {
             .with_max_delay(self.budget.pause_max)
             .with_max_times(tries - 1)
             .with_jitter()
+            .with_jitter_seed(seed())
             .build();
         loop {
             let fault = match run().await {
@@ -95,6 +99,12 @@ impl Server {
             return Err(fault);
         }
     }
+}
+
+/// A number that differs from process to process and from call to call, so that clients of one
+/// server do not come back at the same moment.
+fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// The stream with the port's errors, each told where it happened.
