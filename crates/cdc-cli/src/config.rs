@@ -5,6 +5,7 @@ pub(crate) mod quantity;
 mod secret;
 mod section;
 mod source;
+mod sqlserver;
 pub(crate) mod table_ref;
 mod target;
 
@@ -22,15 +23,15 @@ use self::{problem::Collector, section::Section};
 pub(crate) use self::{
     problem::{Problem, Problems, Refusal},
     secret::{Environment, Secret},
-    source::{Data, FakeConfig},
+    source::{Data, FakeConfig, SourceConfig},
     target::TargetConfig,
 };
 
 /// What the binary is told by its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// The source. There is one kind in this build.
-    pub(crate) source: FakeConfig,
+    /// Where changes are read from.
+    pub(crate) source: SourceConfig,
     /// Where the tables go.
     pub(crate) target: TargetConfig,
     /// Limits and pace.
@@ -108,7 +109,7 @@ fn read(
     problems: &Collector,
 ) -> Option<Config> {
     let mut root = Section::root(table, problems);
-    let source = source::read(root.section("source"), base);
+    let source = source::read(root.section("source"), base, environment);
     let target = target::read(root.section("target"), base, environment);
     let settings = settings(root.section("run"));
     let metrics = metrics(root.section("metrics"));

@@ -7,10 +7,11 @@ use cdc_core::{
     port::{Clock, Entropy, Event, Observer, Source},
 };
 use cdc_delta::{DeltaConfig, DeltaSink};
+use cdc_mssql::MssqlSource;
 
 use crate::{
-    clock::{OsEntropy, ShiftedClock},
-    config::{Config, TargetConfig},
+    clock::{OsEntropy, RealClock, ShiftedClock},
+    config::{Config, SourceConfig, TargetConfig},
     sample::Sample,
 };
 
@@ -23,7 +24,8 @@ pub(crate) struct Parts {
     pub(crate) sink: DeltaSink,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) sample: Sample,
+    /// The simulated server, when the source is one.
+    pub(crate) sample: Option<Sample>,
 }
 
 impl Parts {
@@ -32,17 +34,31 @@ impl Parts {
     /// # Errors
     /// `Config` and `InvalidData` for rows or a target that cannot be.
     pub(crate) fn new(config: &Config) -> Result<Self> {
-        let sample = Sample::at_present(&config.source)?;
-        let clock: Arc<dyn Clock> = Arc::new(ShiftedClock::showing(sample.now()));
+        let (source, clock, sample): (Arc<dyn Source>, Arc<dyn Clock>, _) = match &config.source {
+            SourceConfig::Fake(config) => {
+                let sample = Sample::at_present(config)?;
+                let clock = ShiftedClock::showing(sample.now());
+                (Arc::new(sample.source()?), Arc::new(clock), Some(sample))
+            }
+            SourceConfig::SqlServer(config) => {
+                if config.trust == cdc_mssql::Trust::Any {
+                    tracing::warn!(
+                        "source.tls_trust_any: whoever is on the way can read and change \
+                                    everything"
+                    );
+                }
+                (Arc::new(MssqlSource::new((**config).clone())), Arc::new(RealClock), None)
+            }
+        };
         let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy::default());
         let sink = sink(&config.target, &clock, &entropy)?;
-        Ok(Self { source: Arc::new(sample.source()?), sink, clock, entropy, sample })
+        Ok(Self { source, sink, clock, entropy, sample })
     }
 
     /// Lets the simulated server live on, as fast as the machine's clock, until the returned
-    /// guard is dropped.
-    pub(crate) fn live(self) -> Life {
-        let (mut sample, clock) = (self.sample, self.clock);
+    /// guard is dropped. Another server lives by itself.
+    pub(crate) fn live(self) -> Option<Life> {
+        let (mut sample, clock) = (self.sample?, self.clock);
         let task = tokio::spawn(async move {
             loop {
                 if let Err(error) = sample.pass_until(clock.now()) {
@@ -52,7 +68,7 @@ impl Parts {
                 tokio::time::sleep(LIFE_INTERVAL).await;
             }
         });
-        Life(task)
+        Some(Life(task))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The section `[source]`. This build has one kind: a simulated SQL Server.
+//! The section `[source]`: a SQL Server, or a simulated one.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,17 @@ use cdc_core::Timestamp;
 use chrono::DateTime;
 use chrono_tz::Tz;
 
-use super::{problem::nearest, resolve, section::Section};
+use super::{problem::nearest, resolve, secret::Environment, section::Section, sqlserver};
 use std::time::Duration;
+
+/// Where changes are read from.
+#[derive(Clone, Debug)]
+pub(crate) enum SourceConfig {
+    /// The simulated server.
+    Fake(FakeConfig),
+    /// A SQL Server.
+    SqlServer(Box<cdc_mssql::MssqlConfig>),
+}
 
 /// Where the simulated server's rows come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,23 +72,25 @@ enum Kind {
     SqlServer,
 }
 
-pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<FakeConfig> {
+pub(super) fn read(
+    mut section: Section<'_>,
+    base: &Path,
+    environment: Environment<'_>,
+) -> Option<SourceConfig> {
     if section.get("kind").is_none() {
-        section.wrong("kind", "is missing; this build has \"fake\"");
+        section.wrong("kind", "is missing; give \"sqlserver\", or \"fake\" for a simulated one");
     }
-    match section.word("kind", &[("fake", Kind::Fake), ("sqlserver", Kind::SqlServer)]) {
-        Some(Kind::SqlServer) => {
-            section.wrong(
-                "kind",
-                "\"sqlserver\" is unsupported: this build has no SQL Server adapter; \
-                 use \"fake\", the simulated server",
-            );
-            return None;
+    // Which keys are right depends on the kind.
+    match section.word("kind", &[("fake", Kind::Fake), ("sqlserver", Kind::SqlServer)])? {
+        Kind::Fake => Some(SourceConfig::Fake(simulated(section, base))),
+        Kind::SqlServer => {
+            let config = sqlserver::read(section, base, environment)?;
+            Some(SourceConfig::SqlServer(Box::new(config)))
         }
-        Some(Kind::Fake) => {}
-        // Which keys are right depends on the kind.
-        None => return None,
     }
+}
+
+fn simulated(mut section: Section<'_>, base: &Path) -> FakeConfig {
     let mut config = FakeConfig::default();
     if let Some(name) = section.text("zone") {
         match name.parse::<Tz>() {
@@ -93,7 +104,7 @@ pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<FakeConfig> 
     }
     fake(section.section("fake"), base, &mut config);
     section.finish();
-    Some(config)
+    config
 }
 
 fn near_zone(name: &str, zones: impl Iterator<Item = &'static str>) -> Option<String> {

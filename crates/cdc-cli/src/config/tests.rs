@@ -43,6 +43,13 @@ fn parse(text: &str) -> Result<Config, Vec<Problem>> {
     Config::parse(text, Path::new("/etc/cdc"), &environment)
 }
 
+fn fake(config: &Config) -> &FakeConfig {
+    match &config.source {
+        SourceConfig::Fake(config) => config,
+        SourceConfig::SqlServer(_) => panic!("the simulated one"),
+    }
+}
+
 fn problems(text: &str) -> Vec<String> {
     parse(text).expect_err("is wrong").iter().map(ToString::to_string).collect()
 }
@@ -57,7 +64,7 @@ fn a_whole_file_is_read_and_relative_paths_start_at_it() {
     assert_eq!(config.settings.poll_interval, Duration::from_secs(2));
     assert_eq!(config.settings.granularity, Granularity::Day);
     assert_eq!(config.metrics.map(|at| at.to_string()).as_deref(), Some("127.0.0.1:9184"));
-    assert_eq!(config.source.rows, Some(100));
+    assert_eq!(fake(&config).rows, Some(100));
     let [flights, planes] = config.tables.as_slice() else { panic!("two tables") };
     assert_eq!(flights.start, StartAt::Since(Timestamp::from_micros(1_383_458_400_000_000)));
     assert_eq!(planes.target, "dbo_planes");
@@ -69,7 +76,7 @@ fn what_is_left_out_takes_the_engines_defaults() {
     let text = "[source]\nkind = \"fake\"\n[target]\nroot = \"file:///srv/lake\"\n[[tables]]\nsource = \"dbo.flights\"\n";
     let config = parse(text).expect("is right");
     assert_eq!(config.settings, Settings::default());
-    assert_eq!(config.source, FakeConfig::default());
+    assert_eq!(*fake(&config), FakeConfig::default());
     assert_eq!(config.target.root, "file:///srv/lake");
     assert_eq!(config.metrics, None);
     assert_eq!(config.tables[0].start, StartAt::Earliest);
@@ -138,13 +145,6 @@ fn unknown_keys_are_errors_in_every_section() {
             "extra: is no setting; allowed are source, target, run, metrics, tables",
         ]
     );
-}
-
-#[test]
-fn the_source_of_another_build_is_unsupported_and_says_so() {
-    let text = GOOD.replace("kind = \"fake\"", "kind = \"sqlserver\"");
-    let found = problems(&text).concat();
-    assert!(found.starts_with("source.kind: \"sqlserver\" is unsupported"), "{found}");
 }
 
 #[test]
@@ -253,10 +253,13 @@ fn every_snippet_of_the_guide_is_a_right_configuration() {
         .skip(1)
         .map(|rest| rest.split("```").next().expect("is closed"))
         .collect();
-    let [whole, metrics] = snippets.as_slice() else { panic!("two snippets") };
+    let [whole, server, metrics] = snippets.as_slice() else { panic!("three snippets") };
     assert!(whole.contains("a path, from this file's directory, or a file:// URL\n"), "{whole}");
-    for text in [whole.to_string(), format!("{whole}{metrics}")] {
-        let config = Config::parse(&text, Path::new("/"), &environment).expect("is right");
+    let (_, rest) = whole.split_once("[target]").expect("has a target");
+    let other = format!("{server}[target]{rest}");
+    let login = |name: &str| (name == "CDC_PASSWORD").then(|| "planted".to_owned());
+    for text in [whole.to_string(), format!("{whole}{metrics}"), other] {
+        let config = Config::parse(&text, Path::new("/"), &login).expect("is right");
         assert_eq!(config.tables.len(), 2);
     }
 }
@@ -271,8 +274,13 @@ fn every_setting_is_in_the_reference() {
         .replace("root =", "unlike = 1\nroot =")
         .replace("port =", "unlike = 1\nport =")
         .replace("instance =", "unlike = 1\ninstance =");
-    let problems = problems(&text);
+    let mut problems = problems(&text);
     assert_eq!(problems.len(), 6, "{problems:?}");
+    let server = "[source]\nkind = \"sqlserver\"\nunlike = 1\n[target]\nroot = \"lake\"\n\
+                  [[tables]]\nsource = \"dbo.t\"\n";
+    let other = parse(server).expect_err("is wrong").into_iter().map(|found| found.to_string());
+    problems.extend(other.filter(|found| found.contains("unlike")));
+    assert_eq!(problems.len(), 7, "{problems:?}");
     for problem in problems {
         let (_, keys) = problem.split_once("allowed are ").expect("lists what is allowed");
         for key in keys.split(", ") {

@@ -30,13 +30,25 @@ async fn copy(config: &Config, parts: &Parts) -> RunReport {
 /// Lets the server write two idle entries, so that something lies between a mark and the newest.
 fn pass(parts: &Parts) {
     for _ in 0..2 {
-        parts.sample.database().clock().advance(std::time::Duration::from_secs(400));
-        parts.sample.database().write_idle_entry().expect("is written");
+        parts
+            .sample
+            .as_ref()
+            .expect("simulated")
+            .database()
+            .clock()
+            .advance(std::time::Duration::from_secs(400));
+        parts
+            .sample
+            .as_ref()
+            .expect("simulated")
+            .database()
+            .write_idle_entry()
+            .expect("is written");
     }
 }
 
 fn high_now(parts: &Parts) -> Lsn {
-    parts.sample.database().max_lsn().expect("something is captured")
+    parts.sample.as_ref().expect("simulated").database().max_lsn().expect("something is captured")
 }
 
 #[tokio::test]
@@ -45,7 +57,7 @@ async fn a_source_that_does_not_answer_hides_nothing_of_the_target() {
     let (config, parts) = parts(&directory);
     let run = copy(&config, &parts).await;
     let gone = SqlError::new(number::TIMEOUT, "no answer");
-    parts.sample.database().fail_next(Call::Instances, 2, &gone);
+    parts.sample.as_ref().expect("simulated").database().fail_next(Call::Instances, 2, &gone);
     let copied = look(&parts, &config.tables[0], None).await;
     assert_eq!(copied.state, "copied");
     let mark = run.tables[0].mark.as_ref().map(MarkLine::from).expect("a mark");
@@ -70,13 +82,25 @@ async fn a_mark_that_cleanup_has_passed_is_data_loss_from_the_first_lost_positio
     let name = &listed[0].name;
 
     // What the mark's own entry holds is copied: it may go.
-    parts.sample.database().cleanup_instance(name, mark).expect("cleans up");
+    parts
+        .sample
+        .as_ref()
+        .expect("simulated")
+        .database()
+        .cleanup_instance(name, mark)
+        .expect("cleans up");
     let line = look(&parts, table, high(parts.source.as_ref()).await.ok()).await;
     assert_eq!(line.state, "copied", "{:?}", line.error);
     assert!(line.error.is_none());
     assert!(line.headroom_seconds.expect("is known") >= 0.0);
 
-    parts.sample.database().cleanup_instance(name, high_now(&parts)).expect("cleans up");
+    parts
+        .sample
+        .as_ref()
+        .expect("simulated")
+        .database()
+        .cleanup_instance(name, high_now(&parts))
+        .expect("cleans up");
     let line = look(&parts, table, high(parts.source.as_ref()).await.ok()).await;
     assert_eq!(line.state, "data_loss");
     assert!(line.mark.is_some(), "what the target holds is shown");
@@ -90,13 +114,13 @@ async fn a_mark_that_cleanup_has_passed_is_data_loss_from_the_first_lost_positio
 async fn a_source_that_was_restored_is_another_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let (config, parts) = parts(&directory);
-    let before = parts.sample.database().backup();
+    let before = parts.sample.as_ref().expect("simulated").database().backup();
     pass(&parts);
     copy(&config, &parts).await;
     let table = &config.tables[0];
 
     // The restored log ends below the mark.
-    parts.sample.database().restore(&before);
+    parts.sample.as_ref().expect("simulated").database().restore(&before);
     let line = look(&parts, table, high(parts.source.as_ref()).await.ok()).await;
     assert_eq!(line.state, "lineage_broken");
     assert_eq!((line.lag_seconds, line.headroom_seconds), (None, None));

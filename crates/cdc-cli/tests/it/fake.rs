@@ -12,13 +12,13 @@ use std::{
 use crate::support::{Ended, Place, cdc, command};
 
 /// A process that is ended when a test fails.
-struct Serving {
+pub(crate) struct Serving {
     child: Option<Child>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Serving {
-    fn start(place: &Place, more: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, more: &[&str]) -> Self {
         let file = place.path("address");
         let path = file.to_string_lossy().into_owned();
         let fixed = ["fake", "serve", "--json", "--listen", "127.0.0.1:0", "--address-file", &path];
@@ -88,7 +88,7 @@ fn ask(stream: &mut TcpStream, kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// A session without TLS: the connection, and the reply to the login.
-fn log_in(address: &str, password: &str) -> (TcpStream, Vec<u8>) {
+pub(crate) fn log_in(address: &str, password: &str) -> (TcpStream, Vec<u8>) {
     let mut stream = TcpStream::connect(address).expect("listens");
     let mut prelogin = vec![0, 0, 11, 0, 6, 1, 0, 17, 0, 1, 0xFF];
     prelogin.extend([9, 0, 0, 0, 0, 0, 2]);
@@ -111,6 +111,12 @@ fn log_in(address: &str, password: &str) -> (TcpStream, Vec<u8>) {
     let length = u32::try_from(94 + data.len()).expect("short").to_le_bytes();
     let reply = ask(&mut stream, 16, &[length.to_vec(), fixed, data].concat());
     (stream, reply)
+}
+
+/// Runs a batch of statements.
+pub(crate) fn batch(stream: &mut TcpStream, text: &str) -> Vec<u8> {
+    let headers = [22, 0, 0, 0, 18, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+    ask(stream, 1, &[headers.to_vec(), units(text)].concat())
 }
 
 fn contains(reply: &[u8], part: &[u8]) -> bool {
@@ -154,8 +160,7 @@ fn a_client_logs_in_to_the_guides_server_and_reads_its_changes() {
     assert!(contains(&refused, &18_456_u32.to_le_bytes()), "{refused:?}");
     let (mut stream, welcome) = log_in(&serving.address, "P\u{e4}ss1!");
     assert_eq!(welcome.iter().filter(|byte| **byte == 0xAD).count().min(1), 1, "LOGINACK");
-    let headers = [22, 0, 0, 0, 18, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
-    let mut run = |text: &str| ask(&mut stream, 1, &[headers.to_vec(), units(text)].concat());
+    let mut run = |text: &str| batch(&mut stream, text);
     let changes = run(&blocks[1]);
     for item in ["pen", "ink"] {
         assert!(contains(&changes, &units(item)), "{changes:?}");
@@ -190,8 +195,7 @@ fn a_real_clock_moves_by_itself() {
         ],
     );
     let (mut stream, _) = log_in(&serving.address, "");
-    let headers = [22, 0, 0, 0, 18, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
-    let mut run = |text: &str| ask(&mut stream, 1, &[headers.to_vec(), units(text)].concat());
+    let mut run = |text: &str| batch(&mut stream, text);
     assert!(contains(&run("SELECT 1"), &1205_u32.to_le_bytes()), "the planted error");
     let text = "DECLARE @begun datetime2 = SYSUTCDATETIME() WAITFOR DELAY '00:00:00.050' \
                 IF DATEDIFF(ms, @begun, SYSUTCDATETIME()) >= 50 \

@@ -14,5 +14,6 @@ mod guide;
 mod metrics;
 mod refusals;
 mod run;
+mod sqlserver;
 mod status;
 mod support;

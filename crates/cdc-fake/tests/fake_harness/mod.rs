@@ -27,6 +27,7 @@ use cdc_fake::{
 const CLEANUP_ROWS: usize = 2;
 
 pub(crate) struct Fake {
+    server: FakeServer,
     database: FakeDatabase,
     /// True when the source's calls go through the plan.
     wrapped: bool,
@@ -43,9 +44,11 @@ impl Fake {
         // A summer's noon, far from every change of a clock.
         let noon = Timestamp::from_micros(1_783_944_000_000_000);
         let clock = VirtualClock::manual(noon);
-        let database = FakeServer::new(clock.clone(), zone).database("suite");
+        let server = FakeServer::new(clock.clone(), zone);
+        let database = server.database("suite");
         database.set_capture(CaptureSchedule::Manual);
         Self {
+            server,
             database,
             wrapped: false,
             plan: FaultPlan::new(Arc::new(clock)),
@@ -53,6 +56,16 @@ impl Fake {
             columns: Mutex::default(),
             tables: Mutex::default(),
         }
+    }
+
+    /// The server, for other ways to its data.
+    pub(crate) fn server(&self) -> &FakeServer {
+        &self.server
+    }
+
+    /// The database of the suite.
+    pub(crate) fn database(&self) -> &FakeDatabase {
+        &self.database
     }
 
     /// The same, behind a plan without faults.

@@ -1,0 +1,155 @@
+//! How the server is reached: address, login, encryption, limits.
+
+use std::{fmt, time::Duration};
+
+use cdc_core::time::ServerZone;
+
+/// A value that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a value.
+    #[must_use]
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Who logs in, and how it is proved. Windows logins (Kerberos, NTLM) need C libraries and are not
+/// built in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Login {
+    /// A SQL login.
+    Password {
+        /// Its name.
+        user: String,
+        /// Its password.
+        password: Secret,
+    },
+    /// An access token of Entra ID.
+    Token(Secret),
+    /// A command that prints an access token of Entra ID: the program, and its arguments. It runs
+    /// again for every connection, since tokens expire.
+    TokenCommand(Vec<String>),
+}
+
+/// How much of the traffic is encrypted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encryption {
+    /// TLS before the protocol begins (TDS 8).
+    Strict,
+    /// TLS for everything; a server that cannot is refused.
+    #[default]
+    Required,
+    /// None. For a server on the same machine.
+    Off,
+}
+
+/// Whose certificates are believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that the system trusts.
+    #[default]
+    System,
+    /// Those too that these authorities signed: certificates in PEM.
+    Authority(Vec<u8>),
+    /// Any. Whoever is on the way can read and change everything.
+    Any,
+}
+
+/// What is done about errors that may pass, on new connections, before the engine hears of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryBudget {
+    /// Tries of one statement, the first one included; at least 1.
+    pub attempts_max: u32,
+    /// The first pause; each following one is about twice as long.
+    pub pause_first: Duration,
+    /// The longest pause.
+    pub pause_max: Duration,
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self {
+            attempts_max: 4,
+            pause_first: Duration::from_millis(200),
+            pause_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How a SQL Server is reached.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MssqlConfig {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// The database with change data capture.
+    pub database: String,
+    /// Who logs in.
+    pub login: Login,
+    /// How much is encrypted.
+    pub encryption: Encryption,
+    /// Whose certificates are believed.
+    pub trust: Trust,
+    /// The name that the certificate has to bear, when it is not the host's.
+    pub certificate_name: Option<String>,
+    /// The zone of the server's clock; none asks the server, which SQL Server 2022 and Azure answer.
+    pub zone: Option<ServerZone>,
+    /// The name that the server's views show for the sessions.
+    pub application: String,
+    /// Asks an availability group for a secondary that takes reads (`ApplicationIntent`).
+    pub read_only_intent: bool,
+    /// Tries every address of the host at once, and takes the first that answers.
+    pub multi_subnet_failover: bool,
+    /// The longest that a connection may take, login included.
+    pub connect_timeout: Duration,
+    /// The longest that the server may say nothing while an answer is awaited.
+    pub silence_max: Duration,
+    /// Connections that are kept for the next statement; more are closed after use.
+    pub idle_connections_max: usize,
+    /// Bytes of a packet, 512 to 32767; with TLS at most 16383.
+    pub packet_bytes: u32,
+    /// What is done about errors that may pass.
+    pub retry: RetryBudget,
+}
+
+impl MssqlConfig {
+    /// A server with the defaults for everything else.
+    #[must_use]
+    pub fn new(host: impl Into<String>, database: impl Into<String>, login: Login) -> Self {
+        Self {
+            host: host.into(),
+            port: 1433,
+            database: database.into(),
+            login,
+            encryption: Encryption::default(),
+            trust: Trust::default(),
+            certificate_name: None,
+            zone: None,
+            application: "cdc".into(),
+            read_only_intent: false,
+            multi_subnet_failover: false,
+            connect_timeout: Duration::from_secs(15),
+            // Long enough for the sort of a large range before its first row.
+            silence_max: Duration::from_secs(600),
+            idle_connections_max: 4,
+            packet_bytes: 16_383,
+            retry: RetryBudget::default(),
+        }
+    }
+}

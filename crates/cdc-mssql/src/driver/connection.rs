@@ -1,0 +1,151 @@
+//! A connection of tiberius: how it is made, with every default that would be wrong set on purpose.
+
+use std::time::Duration;
+
+use cdc_core::{Error, ErrorKind};
+use futures_util::future::select_ok;
+use tiberius::{AuthMethod, Client, Config, EncryptionLevel};
+use tokio::{net::TcpStream, time::timeout};
+use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt};
+
+use crate::{
+    config::{Encryption, Login, MssqlConfig, Trust},
+    fault::Fault,
+};
+
+/// How often a login follows the server to another address: a gateway, then the database's node.
+const REDIRECTS_MAX: usize = 3;
+/// The longest that a command may take to print a token.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Most bytes of a token.
+const TOKEN_BYTES_MAX: usize = 64 << 10;
+
+/// A logged-in connection.
+pub(crate) type Connection = Client<Compat<TcpStream>>;
+
+/// Connects and logs in, within the time that the settings allow.
+pub(crate) async fn connect(config: &MssqlConfig) -> Result<Connection, Fault> {
+    let login = credentials(&config.login).await?;
+    match timeout(config.connect_timeout, log_in(config, login)).await {
+        Ok(connected) => connected.map_err(|fault| at(config, fault)),
+        Err(_) => {
+            let fault = Fault::lost("the server does not answer in time");
+            Err(at(config, fault))
+        }
+    }
+}
+
+fn at(config: &MssqlConfig, mut fault: Fault) -> Fault {
+    fault.error = fault
+        .error
+        .with("server", format_args!("{}:{}", config.host, config.port))
+        .with("database", &config.database);
+    fault
+}
+
+async fn log_in(config: &MssqlConfig, login: AuthMethod) -> Result<Connection, Fault> {
+    let (mut host, mut port) = (config.host.clone(), config.port);
+    for _ in 0..=REDIRECTS_MAX {
+        let socket = open(config, &host, port).await?;
+        let options = options(config, &host, port, login.clone());
+        match Box::pin(Client::connect(options, socket.compat_write())).await {
+            Err(tiberius::error::Error::Routing { host: next, port: door }) => {
+                (host, port) = (next, door);
+            }
+            Err(error) => return Err(error.into()),
+            Ok(connection) => return Ok(connection),
+        }
+    }
+    Err(Fault::lost("the server keeps sending the login elsewhere"))
+}
+
+async fn open(config: &MssqlConfig, host: &str, port: u16) -> Result<TcpStream, Fault> {
+    let failed = |error: std::io::Error| {
+        Fault::lost(format!("the server cannot be reached: {}", error.kind()))
+    };
+    let socket = if config.multi_subnet_failover {
+        // One address is the listener's in the subnet that is alive; the others stay silent.
+        let found = tokio::net::lookup_host((host, port)).await.map_err(failed)?;
+        let tries: Vec<_> = found.map(|address| Box::pin(TcpStream::connect(address))).collect();
+        if tries.is_empty() {
+            return Err(Fault::lost("the server's name has no address"));
+        }
+        select_ok(tries).await.map_err(failed)?.0
+    } else {
+        TcpStream::connect((host, port)).await.map_err(failed)?
+    };
+    // Requests are small and answers are waited for: nothing is gained by collecting them.
+    socket.set_nodelay(true).map_err(failed)?;
+    Ok(socket)
+}
+
+/// The driver's options. What is set here differs from its defaults for the reason beside it.
+fn options(config: &MssqlConfig, host: &str, port: u16, login: AuthMethod) -> Config {
+    let mut options = Config::new();
+    options.host(host);
+    options.port(port);
+    options.database(&config.database);
+    options.authentication(login);
+    options.application_name(&config.application);
+    options.readonly(config.read_only_intent);
+    options.packet_size(config.packet_bytes);
+    // By default the driver takes whatever a server without TLS offers. Only `Off` may do that.
+    options.encryption(match config.encryption {
+        Encryption::Strict => EncryptionLevel::Strict,
+        Encryption::Required => EncryptionLevel::Required,
+        Encryption::Off => EncryptionLevel::NotSupported,
+    });
+    // The driver panics when both an authority and "any" are given: exactly one is.
+    match &config.trust {
+        Trust::System => {}
+        Trust::Authority(pem) => options.trust_cert_ca_bundle(pem.clone()),
+        Trust::Any => options.trust_cert(),
+    }
+    if let Some(name) = &config.certificate_name {
+        options.hostname_in_certificate(name);
+    }
+    // By default an answer has 30 seconds to end, which a long read exceeds. Silence is watched
+    // instead: rows may come for hours, but something has to come.
+    options.command_timeout(None);
+    options.handshake_timeout(Some(config.connect_timeout));
+    // By default half a surrogate pair, which `nvarchar` may hold, is an error that stops the table.
+    // It becomes U+FFFD.
+    options.lossy_utf16_decoding(true);
+    options
+}
+
+async fn credentials(login: &Login) -> Result<AuthMethod, Fault> {
+    Ok(match login {
+        Login::Password { user, password } => AuthMethod::sql_server(user, password.reveal()),
+        Login::Token(token) => AuthMethod::aad_token(token.reveal()),
+        Login::TokenCommand(words) => AuthMethod::aad_token(printed(words).await?),
+    })
+}
+
+/// What a command prints. Its words and its output are never shown.
+async fn printed(words: &[String]) -> Result<String, Fault> {
+    let failed = |reason: &str| {
+        let error = Error::new(ErrorKind::Unauthorized, "the command gives no access token")
+            .with("setting", "source.token_command")
+            .with("reason", reason)
+            .remedy("run the command by hand: it has to print an access token and end with 0");
+        Fault::permanent(error)
+    };
+    let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty"))?;
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let output = match timeout(TOKEN_TIMEOUT, command.output()).await {
+        Err(_) => return Err(failed("it does not end in time")),
+        Ok(Err(error)) => return Err(failed(&error.kind().to_string())),
+        Ok(Ok(output)) => output,
+    };
+    if !output.status.success() {
+        return Err(failed("it failed"));
+    }
+    match String::from_utf8(output.stdout) {
+        Ok(text) if text.len() <= TOKEN_BYTES_MAX && !text.trim().is_empty() => {
+            Ok(text.trim().to_owned())
+        }
+        _ => Err(failed("it prints no token")),
+    }
+}

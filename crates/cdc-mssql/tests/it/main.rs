@@ -1,0 +1,17 @@
+//! The source against the fake server, over TDS on loopback.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::large_futures
+)]
+
+#[path = "../../../cdc-fake/tests/fake_harness/mod.rs"]
+mod fake_harness;
+
+mod conformance;
+mod equality;
+mod rig;
+mod trouble;
