@@ -11,8 +11,9 @@ use crate::{
     parameter,
 };
 
-/// Arguments of one call; SQL Server has the same limit.
-const ARGUMENTS_MAX: usize = 2_100;
+/// Arguments of one call that are read at all. The server's own limit is 2,100, which the session
+/// tells with an error that leaves the connection as it is.
+const ARGUMENTS_MAX: usize = 8_192;
 /// Stands for a procedure's number in place of the length of its name.
 const BY_NUMBER: u16 = 0xFFFF;
 /// Between the calls of one message.
@@ -72,7 +73,7 @@ pub(crate) fn calls(body: &[u8]) -> Read<Vec<ProcedureCall>> {
                 Some(_) => arguments.push(argument(&mut input)?),
             }
             if arguments.len() > ARGUMENTS_MAX {
-                return Err(Fault::Malformed("a call has more than 2100 arguments"));
+                return Err(Fault::Malformed("a call has more than 8192 arguments"));
             }
         };
         if end != Some(NEXT_CALL_UNRUN) {
