@@ -108,7 +108,7 @@ pub struct MssqlConfig {
     pub trust: Trust,
     /// The name that the certificate has to bear, when it is not the host's.
     pub certificate_name: Option<String>,
-    /// The zone of the server's clock; none asks the server, which SQL Server 2022 and Azure answer.
+    /// The zone of the server's clock; none asks the server: SQL Server 2022 and Azure tell it.
     pub zone: Option<ServerZone>,
     /// The name that the server's views show for the sessions.
     pub application: String,

@@ -19,8 +19,8 @@ use super::{Form, LSN_WIDTH, ResultColumn};
 const DAY_MICROS: i64 = 86_400_000_000;
 const SECOND_TICKS: i64 = 10_000_000;
 
-/// Most bytes of one value. Arrow counts the bytes of a column in 31 bits, and a batch ends when its
-/// texts and binaries exceed [`BATCH_BYTES_MAX`].
+/// Most bytes of one value. Arrow counts the bytes of a column in 31 bits, and a batch ends when
+/// its texts and binaries exceed [`BATCH_BYTES_MAX`].
 const VALUE_BYTES_MAX: usize = 1 << 30;
 /// Bytes of texts and binaries after which a batch ends, however few its rows are: what a reader
 /// holds in memory at once.
@@ -383,8 +383,8 @@ fn misfit(column: &str, form: Option<&Form>) -> Error {
     };
     Error::new(
         ErrorKind::InvalidData,
-        "a value does not fit the column's type: the column was altered, or the value has more than \
-         1 GiB",
+        "a value does not fit the column's type: the column was altered, or the value has more \
+         than 1 GiB",
     )
     .with("column", column)
     .with("type", wanted)

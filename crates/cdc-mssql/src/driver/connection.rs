@@ -108,8 +108,8 @@ fn options(config: &MssqlConfig, host: &str, port: u16, login: AuthMethod) -> Co
     // instead: rows may come for hours, but something has to come.
     options.command_timeout(None);
     options.handshake_timeout(Some(config.connect_timeout));
-    // By default half a surrogate pair, which `nvarchar` may hold, is an error that stops the table.
-    // It becomes U+FFFD.
+    // By default half a surrogate pair, which `nvarchar` may hold, is an error that stops the
+    // table. It becomes U+FFFD.
     options.lossy_utf16_decoding(true);
     options
 }

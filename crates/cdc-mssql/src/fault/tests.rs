@@ -1,3 +1,5 @@
+//! The table of error numbers, row by row.
+
 use super::*;
 
 #[test]

@@ -140,9 +140,9 @@ const OFFSET_MICROS_MAX: i64 = 48 * 3_600_000_000;
 /// No zone has changed its clock twice in so short a time.
 const STEP_MICROS: i64 = 6 * 3_600_000_000;
 
-/// True when every reading between two stands for one moment, at one and the same offset. Then, with
-/// readings that never go back, each moment depends on its own reading alone and on what was known
-/// before the range: entries without changes of the instance need not be seen.
+/// True when every reading between two stands for one moment, at one and the same offset. Then,
+/// with readings that never go back, each moment depends on its own reading alone and on what was
+/// known before the range: entries without changes of the instance need not be seen.
 fn is_quiet(zone: ServerZone, least: ServerTime, greatest: ServerTime) -> bool {
     let micros = |reading: ServerTime| reading.wall().map(|wall| wall.and_utc().timestamp_micros());
     let (Some(least), Some(greatest)) = (micros(least), micros(greatest)) else { return false };

@@ -1,3 +1,5 @@
+//! Commit times and pairs of images, without a server.
+
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;

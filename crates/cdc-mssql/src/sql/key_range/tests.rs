@@ -1,3 +1,5 @@
+//! Pieces of key ranges against a model that evaluates them.
+
 #![allow(clippy::unwrap_used)]
 
 use std::{cmp::Ordering, sync::Arc};

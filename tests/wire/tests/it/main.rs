@@ -8,7 +8,7 @@
     clippy::large_futures
 )]
 
-#[path = "../../../cdc-fake/tests/fake_harness/mod.rs"]
+#[path = "../../../../crates/cdc-fake/tests/fake_harness/mod.rs"]
 mod fake_harness;
 
 mod conformance;
