@@ -18,7 +18,7 @@ mod commit_clock;
 mod history;
 mod lookup;
 mod transition;
-mod windows_zone;
+pub mod windows_zone;
 mod zone;
 
 use std::fmt;

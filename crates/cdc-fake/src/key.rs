@@ -158,6 +158,23 @@ pub(crate) fn heap_key(number: u64) -> SortKey {
     number.to_be_bytes().as_slice().into()
 }
 
+/// Adds the bytes of one value that is no text and no binary, whose order no collation decides: an
+/// order key of another layer has them alike.
+pub fn append_plain(key: &mut Vec<u8>, value: &Value) {
+    append(key, value, Collation::Binary);
+}
+
+/// Adds bytes with an end that no other bytes go beyond: 0 is 0 255, the end is 0 0.
+pub fn append_ended(key: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        key.push(*byte);
+        if *byte == 0 {
+            key.push(0xff);
+        }
+    }
+    key.extend([0, 0]);
+}
+
 fn append(key: &mut Vec<u8>, value: &Value, collation: Collation) {
     if value.is_null() {
         key.push(0);
@@ -181,14 +198,14 @@ fn append(key: &mut Vec<u8>, value: &Value, collation: Collation) {
         Value::Text(text) => {
             let text = text.trim_end_matches(' ');
             match collation {
-                Collation::Binary => escaped(key, text.as_bytes()),
+                Collation::Binary => append_ended(key, text.as_bytes()),
                 Collation::CaseInsensitive if text.is_ascii() => {
-                    escaped(key, text.to_ascii_lowercase().as_bytes());
+                    append_ended(key, text.to_ascii_lowercase().as_bytes());
                 }
-                Collation::CaseInsensitive => escaped(key, text.to_lowercase().as_bytes()),
+                Collation::CaseInsensitive => append_ended(key, text.to_lowercase().as_bytes()),
             }
         }
-        Value::Bytes(bytes) => escaped(key, bytes),
+        Value::Bytes(bytes) => append_ended(key, bytes),
         Value::Uuid(uuid) => {
             // The server compares the last group first; in the text's order of bytes that is
             // 10-15, 8-9, then the three leading groups from the third to the first.
@@ -208,16 +225,6 @@ fn float(key: &mut Vec<u8>, number: f64) {
     let negative = bits >> 63 == 1;
     let ordered = if negative { !bits } else { bits | (1 << 63) };
     key.extend(ordered.to_be_bytes());
-}
-
-fn escaped(key: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        key.push(*byte);
-        if *byte == 0 {
-            key.push(0xff);
-        }
-    }
-    key.extend([0, 0]);
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub use injection::{Call, FaultPlan, Side};
 pub use instance::EnableOptions;
 pub use isolation::{Isolation, Waiting};
 pub use jobs::{JobChange, JobKind, Jobs};
-pub use key::Collation;
+pub use key::{Collation, append_ended, append_plain};
 pub use locks::TableLock;
 pub use mapping::MappingEntry;
 pub use memory_sink::{MemorySink, MemoryTarget};

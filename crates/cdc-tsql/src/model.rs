@@ -158,16 +158,7 @@ impl<'a> Names<'a> {
         if self.database.permits(&self.access.rights, permission, &on) {
             return Ok(());
         }
-        Err(SqlError::new(
-            229,
-            format!(
-                "The {} permission was denied on the object '{}', database '{}', schema '{}'.",
-                permission.name(),
-                object.name,
-                self.database.name(),
-                object.schema
-            ),
-        ))
+        Err(denied(permission, self.database, object))
     }
 
     /// The table of a name in this database.
@@ -325,6 +316,24 @@ fn guid(parts: &[&[u8]]) -> Value {
 /// The id of a database's capture or cleanup job.
 fn job_id(database: &FakeDatabase, capture: bool) -> Value {
     guid(&[database.name().as_bytes(), if capture { b"capture" } else { b"cleanup" }])
+}
+
+/// The error of a right that a login lacks on an object.
+pub(crate) fn denied(
+    permission: Permission,
+    database: &FakeDatabase,
+    object: &TableName,
+) -> SqlError {
+    SqlError::new(
+        229,
+        format!(
+            "The {} permission was denied on the object '{}', database '{}', schema '{}'.",
+            permission.name(),
+            object.name,
+            database.name(),
+            object.schema
+        ),
+    )
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@
 //! A bare `NULL` has the kind `int` and is to be left out of [`common_kind`]'s list when another
 //! operand has a type.
 
-#![allow(dead_code, unused_imports, reason = "sessions ask for it; goes when they are here")]
-
 mod aggregate;
 mod arithmetic;
 pub mod code_page;
@@ -41,7 +39,7 @@ use crate::{
 pub(crate) use aggregate::aggregate;
 pub(crate) use arithmetic::{operate, unary};
 pub(crate) use collation::{DEFAULT_COLLATION, named as collation};
-pub(crate) use conversion::{assign, convert, parse};
+pub(crate) use conversion::{assign, convert};
 pub(crate) use function::{function, function_kind, is_deterministic};
 pub(crate) use literal::{integer_as_decimal, number_literal, text_literal};
 pub(crate) use order::{append_order_key, compare, order_key};

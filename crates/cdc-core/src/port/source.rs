@@ -86,6 +86,50 @@ pub struct Finding {
     pub remedy: String,
 }
 
+impl Finding {
+    /// A finding about a table, or about the database.
+    #[must_use]
+    pub fn new(
+        level: FindingLevel,
+        table: Option<&TableName>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { level, table: table.cloned(), message: message.into(), remedy: remedy.into() }
+    }
+
+    /// What an instance itself tells, whatever the login: no key, columns that cannot be copied,
+    /// columns that are never filled.
+    #[must_use]
+    pub fn of_instance(instance: &CaptureInstance) -> Vec<Self> {
+        let table = Some(&instance.table);
+        let mut findings = Vec::new();
+        if instance.key.is_empty() {
+            findings.push(Self::new(
+                FindingLevel::Warning,
+                table,
+                format!("{} has no unique index", instance.name),
+                "name the key columns in the configuration, or enable capture with an index",
+            ));
+        }
+        for column in &instance.columns {
+            if let Err(error) = column.field() {
+                let (message, remedy) = (error.to_string(), error.advice());
+                findings.push(Self::new(FindingLevel::Failure, table, message, remedy));
+            }
+            if column.computed {
+                findings.push(Self::new(
+                    FindingLevel::Note,
+                    table,
+                    format!("computed column {} is NULL in every change", column.name),
+                    "leave it out of the captured columns",
+                ));
+            }
+        }
+        findings
+    }
+}
+
 /// Which changes to read.
 #[derive(Clone, Debug)]
 pub struct ChangeRequest {

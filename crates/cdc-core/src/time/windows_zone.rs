@@ -6,8 +6,8 @@ use chrono_tz::Tz;
 /// The table of Unicode CLDR; its header says where it comes from and how to refresh it.
 const TABLE: &str = include_str!("../../data/windows-zones.csv");
 
-/// Every Windows name with the name of its IANA zone.
-pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+/// Every Windows name of a zone with the name of its IANA zone, as Unicode CLDR maps them.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(','))
 }
 

@@ -56,7 +56,7 @@ impl Catalog for FakeSource {
         self.ask(Call::Preflight, |state| {
             let mut findings = Vec::new();
             if state.high().is_none() {
-                findings.push(finding(
+                findings.push(Finding::new(
                     FindingLevel::Warning,
                     None,
                     "capture has never written to this database",
@@ -66,10 +66,10 @@ impl Catalog for FakeSource {
             for table in tables {
                 match self.listed(state, table) {
                     Ok(instances) => self.look_at(state, &instances, &mut findings),
-                    Err(error) => findings.push(finding(
+                    Err(error) => findings.push(Finding::new(
                         FindingLevel::Failure,
                         None,
-                        &error.to_string(),
+                        error.to_string(),
                         error.advice(),
                     )),
                 }
@@ -131,53 +131,24 @@ impl FakeSource {
         for instance in instances {
             let table = Some(&instance.table);
             if !state.permissions.may_select_changes(&self.login, &instance.name) {
-                findings.push(finding(
+                findings.push(Finding::new(
                     FindingLevel::Failure,
                     table,
-                    &format!("login may not read the change table of {}", instance.name),
-                    &format!("run: {}", change_table_grant(&self.login, &instance.name)),
+                    format!("login may not read the change table of {}", instance.name),
+                    format!("run: {}", change_table_grant(&self.login, &instance.name)),
                 ));
             }
             if !state.permissions.may_select(&self.login, &instance.table) {
-                findings.push(finding(
+                findings.push(Finding::new(
                     FindingLevel::Failure,
                     table,
                     "login may not read the table",
-                    &format!("run: {}", table_grant(&self.login, &instance.table)),
+                    format!("run: {}", table_grant(&self.login, &instance.table)),
                 ));
             }
-            if instance.key.is_empty() {
-                findings.push(finding(
-                    FindingLevel::Warning,
-                    table,
-                    &format!("{} has no unique index", instance.name),
-                    "name the key columns in the configuration, or enable capture with an index",
-                ));
-            }
-            for column in &instance.columns {
-                if let Err(error) = column.field() {
-                    findings.push(finding(
-                        FindingLevel::Failure,
-                        table,
-                        &error.to_string(),
-                        error.advice(),
-                    ));
-                }
-                if column.computed {
-                    findings.push(finding(
-                        FindingLevel::Note,
-                        table,
-                        &format!("computed column {} is NULL in every change", column.name),
-                        "leave it out of the captured columns",
-                    ));
-                }
-            }
+            findings.extend(Finding::of_instance(instance));
         }
     }
-}
-
-fn finding(level: FindingLevel, table: Option<&TableName>, message: &str, remedy: &str) -> Finding {
-    Finding { level, table: table.cloned(), message: message.into(), remedy: remedy.into() }
 }
 
 /// The exact name, or else the only one that differs in case alone.

@@ -1,7 +1,7 @@
 //! What stands in the way of copying tables. What cannot be looked at is a finding, never "fine".
 
 use cdc_core::{
-    CaptureInstance, ErrorKind, Result, TableName, TableRef,
+    CaptureInstance, ErrorKind, Result, TableRef,
     port::{Bound, Catalog, Finding, FindingLevel, PositionLog},
 };
 
@@ -13,7 +13,7 @@ impl MssqlSource {
     pub(super) async fn look(&self, tables: &[TableRef]) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         match self.high().await {
-            Ok(Bound::Null | Bound::Zero) => findings.push(finding(
+            Ok(Bound::Null | Bound::Zero) => findings.push(Finding::new(
                 FindingLevel::Warning,
                 None,
                 "capture has never written to this database",
@@ -51,35 +51,10 @@ impl MssqlSource {
         for ((object, access), words) in objects.iter().zip(access).zip(words) {
             if access != Access::Allowed {
                 let remedy = format!("run: {}", self.grant(object).await);
-                findings.push(finding(FindingLevel::Failure, table, &words, &remedy));
+                findings.push(Finding::new(FindingLevel::Failure, table, &words, &remedy));
             }
         }
-        if instance.key.is_empty() {
-            findings.push(finding(
-                FindingLevel::Warning,
-                table,
-                &format!("{} has no unique index", instance.name),
-                "name the key columns in the configuration, or enable capture with an index",
-            ));
-        }
-        for column in &instance.columns {
-            if let Err(error) = column.field() {
-                findings.push(finding(
-                    FindingLevel::Failure,
-                    table,
-                    &error.to_string(),
-                    error.advice(),
-                ));
-            }
-            if column.computed {
-                findings.push(finding(
-                    FindingLevel::Note,
-                    table,
-                    &format!("computed column {} is NULL in every change", column.name),
-                    "leave it out of the captured columns",
-                ));
-            }
-        }
+        findings.extend(Finding::of_instance(instance));
         Ok(())
     }
 }
@@ -89,9 +64,5 @@ fn failed(error: cdc_core::Error) -> Result<Finding> {
     if error.kind() == ErrorKind::Unavailable {
         return Err(error);
     }
-    Ok(finding(FindingLevel::Failure, None, &error.to_string(), error.advice()))
-}
-
-fn finding(level: FindingLevel, table: Option<&TableName>, message: &str, remedy: &str) -> Finding {
-    Finding { level, table: table.cloned(), message: message.into(), remedy: remedy.into() }
+    Ok(Finding::new(FindingLevel::Failure, None, error.to_string(), error.advice()))
 }

@@ -1,6 +1,6 @@
 //! Change tables, the mapping, and the functions over them.
 
-use cdc_core::{InstanceName, Length, Lsn, SqlType};
+use cdc_core::{InstanceName, Length, Lsn, SqlType, TableName};
 use cdc_fake::{
     ChangeTableRows, FakeDatabase, InstanceInfo, Login, MappingEntry, Permission, Securable,
     SqlError, SqlResult, Value,
@@ -9,7 +9,7 @@ use cdc_fake::{
 use crate::{
     kind::{Kind, Typed},
     model::{
-        Names,
+        Names, denied,
         shape::{columns, row},
     },
     relation::{Comparison, Relation, RelationColumn, Row, Rows, Scan},
@@ -247,14 +247,7 @@ fn instance_for(
     let found = found.filter(|info| changes == Changes::All || info.net_changes);
     let found = found.ok_or_else(|| SqlError::invalid_object(&format!("cdc.{name}")))?;
     if !may_read_changes(names, &found) {
-        return Err(SqlError::new(
-            229,
-            format!(
-                "The SELECT permission was denied on the object '{name}', database '{}', schema \
-                 'cdc'.",
-                names.database.name()
-            ),
-        ));
+        return Err(denied(Permission::Select, names.database, &TableName::new("cdc", name)));
     }
     Ok(found)
 }

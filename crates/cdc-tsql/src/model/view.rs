@@ -1,7 +1,7 @@
 //! Views of the catalogue: their columns as the documentation lists them, and their rows.
 
 use cdc_core::TableName;
-use cdc_fake::{FakeDatabase, Login, Permission, Securable, SqlError, SqlResult};
+use cdc_fake::{FakeDatabase, Login, Permission, SqlResult};
 
 use crate::{
     model::{Access, Names, shape::columns},
@@ -69,22 +69,10 @@ impl View {
 
     /// Refuses a login that may not read it.
     pub(super) fn require(&self, names: &Names<'_>) -> SqlResult<()> {
-        let on = Securable::Object(TableName::new(self.schema, self.name));
-        if self.is_public
-            || names.access.rights == Login::Owner
-            || names.database.permits(&names.access.rights, Permission::Select, &on)
-        {
+        if self.is_public || names.access.rights == Login::Owner {
             return Ok(());
         }
-        Err(SqlError::new(
-            229,
-            format!(
-                "The SELECT permission was denied on the object '{}', database '{}', schema '{}'.",
-                self.name,
-                names.database.name(),
-                self.schema
-            ),
-        ))
+        names.require(Permission::Select, &TableName::new(self.schema, self.name))
     }
 }
 

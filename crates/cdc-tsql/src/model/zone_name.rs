@@ -1,10 +1,8 @@
 //! The Windows name of a zone: what the server answers when asked for its own.
 
+use cdc_core::time::windows_zone::names;
 use chrono::{DateTime, Offset as _, TimeZone as _};
 use chrono_tz::Tz;
-
-/// The table of Unicode CLDR: a Windows name and an IANA zone a line.
-const TABLE: &str = include_str!("../../../cdc-core/data/windows-zones.csv");
 
 /// Seconds between two looks at a zone's offset, and how many there are: a look a week for two
 /// years finds every zone that changes its clock alike.
@@ -17,9 +15,6 @@ pub(super) fn windows_name(zone: Tz, utc_seconds: i64) -> &'static str {
     if matches!(zone, Tz::UTC | Tz::Etc__UTC | Tz::Etc__UCT | Tz::UCT | Tz::Zulu | Tz::Etc__Zulu) {
         return "UTC";
     }
-    let names = || {
-        TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(','))
-    };
     if let Some((windows, _)) = names().find(|(_, iana)| *iana == zone.name()) {
         return windows;
     }

@@ -7,7 +7,7 @@
 use std::{borrow::Cow, cmp::Ordering};
 
 use cdc_core::SqlType;
-use cdc_fake::Value;
+use cdc_fake::{Value, append_ended, append_plain};
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
 use super::{
@@ -70,52 +70,17 @@ pub(crate) fn append_order_key(key: &mut Vec<u8>, value: &Value, kind: &Kind, de
 }
 
 fn append_ascending(key: &mut Vec<u8>, value: &Value, kind: &Kind) {
-    if value.is_null() {
-        key.push(0);
-        return;
-    }
-    key.push(1);
     match value {
-        Value::Null => {}
-        Value::Bit(bit) => key.push(u8::from(*bit)),
-        Value::Int(number) | Value::DateTime2(number) | Value::Time(number) => signed(key, *number),
-        Value::DateTimeOffset { utc, .. } => signed(key, *utc),
-        Value::DateTime(time) => signed(key, time.as_ticks()),
-        Value::Date(days) => signed(key, i64::from(*days)),
-        Value::Real(number) => float(key, f64::from(*number)),
-        Value::Float(number) => float(key, *number),
-        Value::Decimal(digits) => key.extend((i128::from(*digits) ^ i128::MIN).to_be_bytes()),
-        Value::Text(text) => text_key(key, text, kind),
-        Value::Bytes(bytes) => escaped(key, significant(bytes)),
-        Value::Uuid(uuid) => {
-            // The last group outranks the others; within the three leading groups, which are
-            // little-endian numbers on disk, the last byte does.
-            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *uuid;
-            key.extend([k, l, m, n, o, p, i, j, h, g, f, e, d, c, b, a]);
+        Value::Text(text) => {
+            key.push(1);
+            text_key(key, text, kind);
         }
-    }
-}
-
-fn signed(key: &mut Vec<u8>, number: i64) {
-    key.extend((number ^ i64::MIN).to_be_bytes());
-}
-
-fn float(key: &mut Vec<u8>, number: f64) {
-    // -0 equals 0.
-    let bits = if number == 0.0 { 0 } else { number.to_bits() };
-    let ordered = if bits >> 63 == 1 { !bits } else { bits | (1 << 63) };
-    key.extend(ordered.to_be_bytes());
-}
-
-/// Bytes with an end that no other bytes go beyond: 0 is 0 255, the end is 0 0.
-fn escaped(key: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        key.push(*byte);
-        if *byte == 0 {
-            key.push(0xff);
+        Value::Bytes(bytes) => {
+            key.push(1);
+            append_ended(key, significant(bytes));
         }
+        plain => append_plain(key, plain),
     }
-    key.extend([0, 0]);
 }
 
 /// A binary without its trailing zeros, which never count.
@@ -128,13 +93,13 @@ fn text_key(key: &mut Vec<u8>, text: &str, kind: &Kind) {
     let collation = kind.collation.unwrap_or(DEFAULT_COLLATION);
     let text = text.trim_end_matches(' ');
     if collation.binary {
-        escaped(key, &binary_form(text, collation, &kind.sql_type));
+        append_ended(key, &binary_form(text, collation, &kind.sql_type));
         return;
     }
-    escaped(key, folded(text, collation).as_bytes());
+    append_ended(key, folded(text, collation).as_bytes());
     if !collation.ignores_case {
         let start = key.len();
-        escaped(key, unaccented(text, collation).as_bytes());
+        append_ended(key, unaccented(text, collation).as_bytes());
         // Inverted, for the lower case to come first.
         key.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
     }

@@ -62,14 +62,16 @@ pub(super) fn columns() -> Vec<ResultColumn> {
         ("tds_length", SqlType::Int),
         ("tds_collation_id", SqlType::Int),
     ];
-    all.into_iter()
-        .map(|(name, sql_type)| ResultColumn {
-            name: name.into(),
-            kind: Kind::new(sql_type, true),
-            identity: false,
-            computed: false,
-        })
-        .collect()
+    all.into_iter().map(plain).collect()
+}
+
+fn plain((name, sql_type): (&str, SqlType)) -> ResultColumn {
+    ResultColumn {
+        name: name.into(),
+        kind: Kind::new(sql_type, true),
+        identity: false,
+        computed: false,
+    }
 }
 
 /// A row a column of the described result. What is not known of a column is NULL.
@@ -344,14 +346,7 @@ fn parameter_columns() -> Vec<ResultColumn> {
         ("suggested_tds_type_id", SqlType::Int),
         ("suggested_tds_length", SqlType::Int),
     ];
-    all.into_iter()
-        .map(|(name, sql_type)| ResultColumn {
-            name: name.into(),
-            kind: Kind::new(sql_type, true),
-            identity: false,
-            computed: false,
-        })
-        .collect()
+    all.into_iter().map(plain).collect()
 }
 
 fn parameter_row(at: usize, name: &str, kind: &Kind) -> Vec<Value> {

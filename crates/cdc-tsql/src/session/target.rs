@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     kind::Kind,
+    model::denied,
     relation::{Catalogue, ObjectName, ROW_LOCATION, RelationColumn, Row},
     scalar::{self, Facts},
     syntax::Target,
@@ -136,16 +137,7 @@ impl Runner<'_> {
         if place.database.permits(rights, permission, &place.securable()) {
             return Ok(());
         }
-        Err(SqlError::new(
-            229,
-            format!(
-                "The {} permission was denied on the object '{}', database '{}', schema '{}'.",
-                permission.name(),
-                place.table.name,
-                place.database.name(),
-                place.table.schema
-            ),
-        ))
+        Err(denied(permission, &place.database, &place.table))
     }
 
     /// The transaction's part that a table is changed in.
