@@ -22,7 +22,9 @@ impl Args {
     pub(crate) fn log_level(&self) -> LogLevel {
         self.output.log_level.unwrap_or(match self.command {
             Command::Demo(_) => LogLevel::Warn,
-            Command::Run(_) | Command::Status(_) | Command::Fake(_) => LogLevel::Info,
+            Command::Run(_) | Command::Status(_) | Command::Doctor(_) | Command::Fake(_) => {
+                LogLevel::Info
+            }
         })
     }
 }
@@ -81,6 +83,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show how far the copies are, without writing anything
     Status(StatusArgs),
+    /// Look at the source: jobs, rights, windows, settings, clocks, and say what would mend it
+    Doctor(DoctorArgs),
     /// The simulated server on its own
     Fake(FakeArgs),
 }
@@ -121,6 +125,16 @@ pub(crate) struct RunArgs {
 pub(crate) struct StatusArgs {
     /// The configuration file
     pub(crate) config: PathBuf,
+}
+
+/// Arguments of `cdc doctor`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// The configuration file
+    pub(crate) config: PathBuf,
+    /// Let warnings, and what could not be looked at, fail the command too
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 /// Arguments of `cdc fake`.

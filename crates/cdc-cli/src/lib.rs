@@ -6,6 +6,7 @@ pub mod bronze;
 pub mod clock;
 mod config;
 mod demo;
+mod doctor;
 pub mod exit;
 mod fake;
 #[cfg(feature = "fuzzing")]
@@ -50,6 +51,7 @@ pub fn process(line: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(demo) => demo::demo(demo, json, &progress),
         Command::Run(run) => run::run(run, json, &progress),
         Command::Status(status) => status::status(status),
+        Command::Doctor(doctor) => doctor::doctor(doctor),
         Command::Fake(fake) => match &fake.command {
             FakeCommand::Serve(serve) => fake::serve(serve, json),
         },

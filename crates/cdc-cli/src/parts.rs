@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use cdc_core::{
     Error, ErrorKind, Result,
-    port::{Clock, Entropy, Event, Observer, Source},
+    port::{Clock, Diagnose, Entropy, Event, Observer, Source},
 };
 use cdc_delta::{DeltaConfig, DeltaSink};
 use cdc_mssql::MssqlSource;
@@ -41,13 +41,7 @@ impl Parts {
                 (Arc::new(sample.source()?), Arc::new(clock), Some(sample))
             }
             SourceConfig::SqlServer(config) => {
-                if config.trust == cdc_mssql::Trust::Any {
-                    tracing::warn!(
-                        "source.tls_trust_any: whoever is on the way can read and change \
-                                    everything"
-                    );
-                }
-                (Arc::new(MssqlSource::new((**config).clone())), Arc::new(RealClock), None)
+                (Arc::new(sql_server(config)), Arc::new(RealClock), None)
             }
         };
         let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy::default());
@@ -70,6 +64,48 @@ impl Parts {
         });
         Some(Life(task))
     }
+}
+
+/// A source that is looked at, beside the clock that it is compared with.
+pub(crate) struct Patient {
+    pub(crate) name: String,
+    pub(crate) source: Arc<dyn Diagnose>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// The source of a configuration alone. Nothing is written.
+///
+/// # Errors
+/// As for [`Parts::new`].
+pub(crate) fn patient(config: &SourceConfig) -> Result<Patient> {
+    Ok(match config {
+        SourceConfig::Fake(config) => {
+            let sample = Sample::at_present(config)?;
+            let source = sample.source()?;
+            Patient {
+                name: source.name().to_owned(),
+                source: Arc::new(source),
+                clock: Arc::new(ShiftedClock::showing(sample.now())),
+            }
+        }
+        SourceConfig::SqlServer(config) => {
+            let source = sql_server(config);
+            Patient {
+                name: source.name().to_owned(),
+                source: Arc::new(source),
+                clock: Arc::new(RealClock),
+            }
+        }
+    })
+}
+
+fn sql_server(config: &cdc_mssql::MssqlConfig) -> MssqlSource {
+    if config.trust == cdc_mssql::Trust::Any {
+        tracing::warn!(
+            "source.tls_trust_any: whoever is on the way can read and change everything"
+        );
+    }
+    MssqlSource::new(config.clone())
 }
 
 /// A simulated server that lives on; it stands still when this is dropped.

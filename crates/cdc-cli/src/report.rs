@@ -197,8 +197,8 @@ impl Report {
             target: None,
             finalized_until: None,
             stopped: false,
-            // Status has lines of its own.
-            tables: (command != crate::status::NAME).then(Vec::new),
+            // These have lines of their own.
+            tables: (![crate::status::NAME, crate::doctor::NAME].contains(&command)).then(Vec::new),
             error: None,
             more: serde_json::Map::new(),
             lines: Vec::new(),

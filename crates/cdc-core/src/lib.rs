@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod change;
+pub mod diagnosis;
 pub mod engine;
 pub mod error;
 pub mod image;

@@ -2,12 +2,14 @@
 //! observer.
 
 mod clock;
+mod diagnose;
 mod observer;
 mod shutdown;
 mod sink;
 mod source;
 
 pub use clock::{Clock, Entropy};
+pub use diagnose::Diagnose;
 pub use observer::{Event, Observer, Silent};
 pub use shutdown::{Shutdown, ShutdownHandle};
 pub use sink::{Attached, Sink, SinkCapabilities, TableSink, TargetState};

@@ -102,6 +102,12 @@ impl ServerTime {
         self.0
     }
 
+    /// Seconds since an earlier reading of the same clock, rounded down.
+    #[must_use]
+    pub const fn seconds_since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0).div_euclid(Self::TICKS_A_SECOND)
+    }
+
     /// The reading that the server stores for a wall-clock time: the nearest tick, as a
     /// conversion to `datetime` rounds. It may lie up to 1/600 s ahead of `wall`.
     #[must_use]

@@ -76,6 +76,17 @@ impl CaptureJob {
         self.last_entry = now;
     }
 
+    pub(crate) const fn runs(&self) -> bool {
+        self.running
+    }
+
+    /// Seconds from a captured commit, the newest entry, to the scan that captured it; 0 for an
+    /// idle one.
+    pub(crate) fn latency_seconds(&self, newest: Option<&MappingEntry>) -> i64 {
+        let captured = newest.filter(|entry| !entry.idle);
+        captured.map_or(0, |entry| self.last_entry.micros_since(entry.moment).div_euclid(1_000_000))
+    }
+
     /// The first scan at or after `moment` that has not been.
     fn scan_at(&self, moment: Timestamp, interval: i64) -> Timestamp {
         let elapsed = moment.max(self.scanned.plus_micros(1)).micros_since(self.started);
@@ -120,6 +131,14 @@ impl FakeDatabase {
     #[must_use]
     pub fn capture_runs(&self) -> bool {
         self.state().capture.running
+    }
+
+    /// Seconds from the newest entry of the mapping, when it is a commit, to the scan that
+    /// captured it.
+    #[must_use]
+    pub fn scan_latency_seconds(&self) -> i64 {
+        let state = self.look();
+        state.capture.latency_seconds(state.mapping.last())
     }
 
     /// Lets capture read the whole log now, whatever its schedule. Returns the newest LSN of the

@@ -10,6 +10,8 @@ use crate::{
     sql_error::{SqlError, SqlResult, number},
 };
 
+/// `last_run_outcome` of a job that ended well.
+const SUCCEEDED: u8 = 1;
 /// Rows that one delete of the cleanup job removes, unless told otherwise.
 pub const DEFAULT_CLEANUP_THRESHOLD: usize = 5000;
 
@@ -76,6 +78,7 @@ impl FakeDatabase {
 
     /// Runs the cleanup job to its end. Returns how many change rows went.
     pub fn cleanup(&self) -> usize {
+        self.edit_jobs(|jobs| jobs.cleanup_outcome = SUCCEEDED);
         self.begin_cleanup(DEFAULT_CLEANUP_THRESHOLD).finish()
     }
 
@@ -149,6 +152,7 @@ impl DatabaseState {
             let mut stages = self.retention_stages();
             while self.clean(&mut stages, job.schedule.threshold).is_some() {}
             self.cleanup = Some(job.schedule.after(job.next));
+            self.jobs.cleanup_outcome = SUCCEEDED;
         }
         self.capture_until(now);
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cdc_core::ServerTime;
+
 use crate::{
     capture::CaptureSchedule,
     database::FakeDatabase,
@@ -36,6 +38,24 @@ pub struct Jobs {
     pub retention: i64,
     /// `threshold`: rows of one delete of the cleanup.
     pub threshold: i64,
+    /// False for a capture job that was disabled in SQL Server Agent.
+    pub capture_enabled: bool,
+    /// How the last run of the cleanup job ended, as SQL Server Agent numbers it: 0 failed, 1
+    /// succeeded, 5 never ran.
+    pub cleanup_outcome: u8,
+    /// What the latest scans met, oldest first.
+    pub scan_errors: Vec<ScanError>,
+}
+
+/// An error that a scan of the log met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanError {
+    /// When, on the server's clock.
+    pub at: ServerTime,
+    /// The number.
+    pub number: i32,
+    /// The text.
+    pub message: String,
 }
 
 impl Default for Jobs {
@@ -49,6 +69,9 @@ impl Default for Jobs {
             polling_interval: 5,
             retention: 4320,
             threshold: 5000,
+            capture_enabled: true,
+            cleanup_outcome: 5,
+            scan_errors: Vec::new(),
         }
     }
 }
@@ -79,6 +102,18 @@ impl FakeDatabase {
     pub fn jobs(&self) -> Jobs {
         let state = self.look();
         Jobs { retention: i64::from(state.retention_minutes), ..state.jobs.clone() }
+    }
+
+    /// Plants what SQL Server Agent and the scans tell of themselves.
+    pub fn edit_jobs(&self, change: impl FnOnce(&mut Jobs)) {
+        change(&mut self.state().jobs);
+    }
+
+    /// Lets a scan meet an error now.
+    pub fn fail_scan(&self, number: i32, message: &str) {
+        let at = self.shared.settings.zone.reading(self.now());
+        let error = ScanError { at, number, message: message.into() };
+        self.edit_jobs(|jobs| jobs.scan_errors.push(error));
     }
 
     /// Changes the settings of the jobs. The polling interval and the retention hold at once.

@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod agent;
 pub mod archive;
 pub mod capture;
 pub mod catalogue;
@@ -92,12 +93,12 @@ pub use index::{IndexDefinition, IndexKind};
 pub use injection::{Call, FaultPlan, Side};
 pub use instance::EnableOptions;
 pub use isolation::{Isolation, Waiting};
-pub use jobs::{JobChange, JobKind, Jobs};
+pub use jobs::{JobChange, JobKind, Jobs, ScanError};
 pub use key::{Collation, append_ended, append_plain};
 pub use locks::TableLock;
 pub use mapping::MappingEntry;
 pub use memory_sink::{MemorySink, MemoryTarget};
-pub use options::DatabaseOptions;
+pub use options::{DatabaseOptions, ReplicaRole};
 pub use permissions::{GrantAction, Login, Permission, PrincipalKind, Securable};
 pub use server::{FakeServer, ServerLogin};
 pub use sessions::{SessionHandle, SessionInfo};

@@ -85,6 +85,12 @@ impl Mapping {
             .map(|entry| entry.lsn)
     }
 
+    /// The newest entries, at most so many, in LSN order.
+    pub(crate) fn latest(&self, most: usize) -> Vec<&MappingEntry> {
+        let first = self.entries.len().saturating_sub(most);
+        self.entries.range(first..).collect()
+    }
+
     /// Entries with LSNs in `[from, to]`, in LSN order.
     pub(crate) fn between(&self, from: Lsn, to: Lsn) -> impl Iterator<Item = &MappingEntry> {
         let first = self.index_after_or_at(from);

@@ -22,6 +22,17 @@ pub struct DatabaseOptions {
     pub read_only: bool,
     /// The collation by name.
     pub collation: String,
+    /// The role in an availability group; none outside of one.
+    pub replica: Option<ReplicaRole>,
+}
+
+/// What a replica of an availability group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaRole {
+    /// It takes writes.
+    Primary,
+    /// It takes reads.
+    Secondary,
 }
 
 impl Default for DatabaseOptions {
@@ -33,6 +44,7 @@ impl Default for DatabaseOptions {
             compatibility_level: 160,
             read_only: false,
             collation: "SQL_Latin1_General_CP1_CI_AS".into(),
+            replica: None,
         }
     }
 }

@@ -330,6 +330,14 @@ impl Permissions {
             .retain(|(_, on, _), _| !matches!(on, Securable::Object(name) if name == object));
     }
 
+    /// The user that a login is: `dbo` for the owner.
+    pub(crate) fn user_name(&self, login: &Login) -> Option<String> {
+        match login {
+            Login::Owner => Some("dbo".into()),
+            Login::Named(name) => self.principals.user_of(name).map(|user| user.name.clone()),
+        }
+    }
+
     pub(crate) fn may_select(&self, login: &Login, table: &TableName) -> bool {
         self.permits(login, Permission::Select, &Securable::Object(table.clone()))
     }

@@ -12,6 +12,7 @@ use std::{
 use cdc_core::ServerTime;
 
 use crate::{
+    agent::Switches,
     clock::VirtualClock,
     database::{Backup, FakeDatabase},
     key::Collation,
@@ -29,6 +30,7 @@ pub(crate) struct ServerSettings {
     pub(crate) clock: VirtualClock,
     pub(crate) zone: Zone,
     pub(crate) collation: Collation,
+    pub(crate) switches: Arc<Switches>,
 }
 
 /// Who may log in to the server.
@@ -103,6 +105,7 @@ impl FakeServer {
                 clock,
                 zone,
                 collation: Collation::default(),
+                switches: Arc::default(),
             },
             inner: Arc::new(Inner {
                 state: Mutex::new(state),
@@ -171,6 +174,10 @@ impl FakeServer {
 
     pub(crate) fn sessions(&self) -> &Sessions {
         &self.inner.sessions
+    }
+
+    pub(crate) fn switches(&self) -> &Switches {
+        &self.settings.switches
     }
 
     fn state(&self) -> MutexGuard<'_, ServerState> {

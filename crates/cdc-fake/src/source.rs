@@ -2,6 +2,7 @@
 
 mod catalog;
 mod changes;
+mod diagnosis;
 mod positions;
 mod rows;
 

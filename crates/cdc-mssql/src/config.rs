@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use cdc_core::time::ServerZone;
+use cdc_core::{diagnosis::RowIsolation, time::ServerZone};
 
 /// A value that is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -112,6 +112,12 @@ pub struct MssqlConfig {
     pub zone: Option<ServerZone>,
     /// The name that the server's views show for the sessions.
     pub application: String,
+    /// How rows of the tables themselves are read. Change tables are always read committed: what
+    /// capture wrote never changes.
+    pub isolation: RowIsolation,
+    /// The longest that a read of a table's rows waits for a lock, in whole milliseconds; error
+    /// 1222 then, which is tried again. None waits as long as `silence_max`.
+    pub lock_timeout: Option<Duration>,
     /// Asks an availability group for a secondary that takes reads (`ApplicationIntent`).
     pub read_only_intent: bool,
     /// Tries every address of the host at once, and takes the first that answers.
@@ -142,6 +148,10 @@ impl MssqlConfig {
             certificate_name: None,
             zone: None,
             application: "cdc".into(),
+            isolation: RowIsolation::default(),
+            // Longer than an ordinary transaction lasts. Writers queue up behind a read that waits,
+            // so it must not wait for as long as `silence_max`.
+            lock_timeout: Some(Duration::from_secs(30)),
             read_only_intent: false,
             multi_subnet_failover: false,
             connect_timeout: Duration::from_secs(15),

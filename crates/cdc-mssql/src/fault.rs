@@ -9,6 +9,8 @@ pub(crate) mod number {
     pub(crate) const INVALID_OBJECT: u32 = 208;
     /// No right on an object, on a column.
     pub(crate) const PERMISSION_DENIED: [u32; 2] = [229, 230];
+    /// The database does not capture changes.
+    pub(crate) const NOT_CAPTURING: u32 = 22_901;
     /// "The object does not exist or access is denied."
     pub(crate) const NO_INSTANCE: u32 = 22_981;
 }

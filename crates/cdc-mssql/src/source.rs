@@ -4,6 +4,7 @@ mod answer;
 mod catalog;
 mod change_stream;
 mod changes;
+mod diagnosis;
 mod grant;
 mod positions;
 mod preflight;

@@ -6,6 +6,7 @@
 pub(crate) mod catalog;
 pub(crate) mod changes;
 pub(crate) mod column;
+pub(crate) mod diagnosis;
 pub(crate) mod key_range;
 pub(crate) mod position;
 pub(crate) mod right;

@@ -171,6 +171,38 @@ impl<'a> Names<'a> {
         schemas.into_iter().find_map(|schema| self.database.table_info(&table(schema)))
     }
 
+    /// Refuses whoever may not look at the state of the server.
+    ///
+    /// # Errors
+    /// 300.
+    fn require_server_state(&self) -> SqlResult<()> {
+        if self.server.shows_its_state_to(&self.access.rights) {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            300,
+            "VIEW SERVER STATE permission was denied on object 'server', database 'master'.",
+        ))
+    }
+
+    /// Refuses whoever may not look at the state of the database. Who may look at that of the
+    /// server may.
+    ///
+    /// # Errors
+    /// 262.
+    fn require_database_state(&self) -> SqlResult<()> {
+        let rights = &self.access.rights;
+        let state = Permission::ViewDatabaseState;
+        if self.server.shows_its_state_to(rights)
+            || self.database.permits(rights, state, &Securable::Database)
+        {
+            return Ok(());
+        }
+        let name = self.database.name();
+        let text = format!("VIEW DATABASE STATE permission denied in database '{name}'.");
+        Err(SqlError::new(262, text))
+    }
+
     fn relation_here(&self, name: &ObjectName) -> SqlResult<Arc<dyn Relation>> {
         if let Some(info) = self.table(name) {
             self.require(Permission::Select, &info.name)?;

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use cdc_core::time::ServerZone;
+use cdc_core::{diagnosis::RowIsolation, time::ServerZone};
 use cdc_mssql::{Encryption, Login, MssqlConfig, Trust};
 
 use super::{
@@ -46,6 +46,11 @@ pub(super) fn read(
     if let Some(name) = section.text("application") {
         config.application = name.to_owned();
     }
+    let levels =
+        [("read committed", RowIsolation::ReadCommitted), ("snapshot", RowIsolation::Snapshot)];
+    if let Some(isolation) = section.word("isolation", &levels) {
+        config.isolation = isolation;
+    }
     if let Some(flag) = section.flag("read_only_intent") {
         config.read_only_intent = flag;
     }
@@ -68,6 +73,11 @@ fn limits(section: &mut Section<'_>, config: &mut MssqlConfig) {
         if let Some(duration) = section.duration(key, millisecond, WAIT_MAX) {
             *place = duration;
         }
+    }
+    if section.get("lock_timeout").and_then(toml::Value::as_str) == Some("none") {
+        config.lock_timeout = None;
+    } else if let Some(limit) = section.duration("lock_timeout", millisecond, WAIT_MAX) {
+        config.lock_timeout = Some(limit);
     }
     if config.retry.pause_first > config.retry.pause_max {
         section.wrong("retry_pause_first", "is longer than retry_pause_max");
@@ -251,13 +261,17 @@ mod tests {
                     time_zone = \"E. South America Standard Time\"\napplication = \"a\"\n\
                     read_only_intent = true\nmulti_subnet_failover = true\nconnect_timeout = \"5s\"\n\
                     silence_max = \"1h\"\nattempts_max = 9\nretry_pause_first = \"1s\"\n\
-                    retry_pause_max = \"2s\"\npacket_bytes = 4096\nidle_connections_max = 0\n";
+                    retry_pause_max = \"2s\"\nisolation = \"snapshot\"\nlock_timeout = \"5s\"\npacket_bytes = 4096\nidle_connections_max = 0\n";
         let config = parse(&format!("{LEAST}{more}")).expect("is right");
         assert_eq!((config.port, config.trust), (14_330, Trust::Any));
         assert_eq!(config.zone.and_then(ServerZone::iana), Some(chrono_tz::America::Sao_Paulo));
         assert_eq!(config.retry.attempts_max, 9);
         assert_eq!((config.packet_bytes, config.idle_connections_max), (4096, 0));
         assert_eq!(config.silence_max, Duration::from_secs(3_600));
+        assert_eq!(config.isolation, RowIsolation::Snapshot);
+        assert_eq!(config.lock_timeout, Some(Duration::from_secs(5)));
+        let config = parse(&format!("{LEAST}lock_timeout = \"none\"\n")).expect("is right");
+        assert_eq!((config.lock_timeout, config.isolation), (None, RowIsolation::ReadCommitted));
     }
 
     #[test]

@@ -179,13 +179,7 @@ impl FakeDatabase {
     /// The user that a login is in this database: `dbo` for the owner.
     #[must_use]
     pub fn user_name(&self, login: &Login) -> Option<String> {
-        match login {
-            Login::Owner => Some("dbo".into()),
-            Login::Named(name) => {
-                let state = self.look();
-                state.permissions.principals.user_of(name).map(|user| user.name.clone())
-            }
-        }
+        self.look().permissions.user_name(login)
     }
 
     /// The schema that names without one mean to a login.

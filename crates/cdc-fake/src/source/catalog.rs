@@ -82,7 +82,11 @@ impl Catalog for FakeSource {
 
 impl FakeSource {
     /// The instances of a table that the login sees, oldest first.
-    fn listed(&self, state: &DatabaseState, table: &TableRef) -> Result<Vec<CaptureInstance>> {
+    pub(super) fn listed(
+        &self,
+        state: &DatabaseState,
+        table: &TableRef,
+    ) -> Result<Vec<CaptureInstance>> {
         let visible: Vec<(&Instance, &TableName)> = state
             .instances
             .values()

@@ -5,7 +5,7 @@ use arrow_array::{
     cast::AsArray,
     types::{Int64Type, TimestampMicrosecondType},
 };
-use cdc_core::{Error, Lsn, Result, ServerTime};
+use cdc_core::{Error, Lsn, Result, ServerTime, Timestamp};
 
 /// The rows of an answer.
 #[derive(Debug)]
@@ -88,6 +88,13 @@ impl<'a> AnswerRow<'a> {
         let cells =
             self.cell(column, |array| array.as_primitive_opt::<TimestampMicrosecondType>())?;
         Ok(cells.map(|cells| reading(cells.value(self.row))))
+    }
+
+    /// A moment that the server gave in UTC.
+    pub(super) fn moment(&self, column: usize) -> Result<Option<Timestamp>> {
+        let cells =
+            self.cell(column, |array| array.as_primitive_opt::<TimestampMicrosecondType>())?;
+        Ok(cells.map(|cells| Timestamp::from_micros(cells.value(self.row))))
     }
 
     /// A text that the server never leaves out.

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use cdc_core::{
     CaptureInstance, ClosedRange, Column, Error, ErrorKind, InstanceName, Lsn, Result, TableName,
     TableRef,
+    diagnosis::Access,
     port::{Catalog, Finding, SchemaChange},
 };
 
@@ -13,7 +14,6 @@ use super::{Answer, MssqlSource, lsns, unknown};
 use crate::{
     fault::number,
     name::{ObjectName, listed},
-    source::grant::Access,
     sql::{catalog, position},
     type_name::{Described, characters},
 };

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use cdc_core::{
     ClosedRange, Column, Error, ErrorKind, InstanceName, Lsn, Result, ServerTime, Timestamp,
     change::change_schema,
+    diagnosis::Access,
     port::{BatchStream, ChangeReader, ChangeRequest},
     time::{CommitClock, ServerZone},
 };
@@ -12,7 +13,6 @@ use super::{MssqlSource, change_stream, lsns};
 use crate::{
     driver::{Form, LSN_WIDTH, ResultColumn},
     name::{Identifier, ObjectName},
-    source::grant::Access,
     sql::{self, changes::Entries, position},
 };
 

@@ -1,7 +1,7 @@
 //! Missing rights, each with the statement that grants it: found by asking what is allowed, never
 //! by reading the server's words.
 
-use cdc_core::{Error, ErrorKind, InstanceName, Result, TableName};
+use cdc_core::{Error, ErrorKind, InstanceName, Result, TableName, diagnosis::Access};
 
 use super::MssqlSource;
 use crate::{
@@ -9,17 +9,6 @@ use crate::{
     name::{Identifier, ObjectName},
     sql,
 };
-
-/// What the login may do with an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    /// There is none, or the login may not know of it.
-    Missing,
-    /// It may not read it.
-    Denied,
-    /// It may read it.
-    Allowed,
-}
 
 impl MssqlSource {
     /// What the login may do with each of these objects.

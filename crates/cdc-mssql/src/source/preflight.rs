@@ -2,10 +2,11 @@
 
 use cdc_core::{
     CaptureInstance, ErrorKind, Result, TableRef,
+    diagnosis::Access,
     port::{Bound, Catalog, Finding, FindingLevel, PositionLog},
 };
 
-use super::{MssqlSource, grant::Access};
+use super::MssqlSource;
 use crate::name::ObjectName;
 
 impl MssqlSource {

@@ -38,6 +38,7 @@ impl TableReader for MssqlSource {
         let keyed = self.keyed(table, key).await?;
         keyed.require_key(table)?;
         let statement = row::key_extent(&keyed.object, &keyed.key, keyed.key_columns());
+        let statement = self.isolated(statement);
         let keys = self.keys(table, statement).await?;
         // One row alone: the table was emptied between the two.
         match <[KeyTuple; 2]>::try_from(keys) {
@@ -62,6 +63,7 @@ impl TableReader for MssqlSource {
         }
         let columns = keyed.key_columns();
         let statement = row::key_bound(&keyed.object, &keyed.key, columns, pieces, rows);
+        let statement = self.isolated(statement);
         Ok(self.keys(table, statement).await?.into_iter().next())
     }
 
@@ -71,7 +73,8 @@ impl TableReader for MssqlSource {
         if pieces.predicates.is_empty() {
             return Ok(0);
         }
-        let answer = match self.ask(row::count(&keyed.object, pieces)).await {
+        let statement = self.isolated(row::count(&keyed.object, pieces));
+        let answer = match self.ask(statement).await {
             Ok(answer) => answer,
             Err(fault) => return Err(self.table_error(table, fault).await),
         };
@@ -110,6 +113,7 @@ impl TableReader for MssqlSource {
             .collect::<Result<Vec<_>>>()
             .map_err(|error| error.with("table", &table))?;
         let statement = row::rows(&keyed.object, columns, pieces, request.batch_rows.max(1));
+        let statement = self.isolated(statement);
         match self.server.stream(statement).await {
             Ok(batches) => Ok(told(batches, move |error| error.with("table", &table))),
             Err(fault) => Err(self.table_error(&table, fault).await),
@@ -126,6 +130,11 @@ impl MssqlSource {
             .collect::<Result<_>>()
             .map_err(|error| error.with("table", table))?;
         Ok(Keyed { object: ObjectName::of_table(table)?, columns, key })
+    }
+
+    /// A read of a table's rows as the settings want it.
+    fn isolated(&self, statement: crate::driver::Statement) -> crate::driver::Statement {
+        row::isolated(statement, self.config.isolation, self.config.lock_timeout)
     }
 
     /// The keys of an answer, a batch of one row each.

@@ -1,7 +1,9 @@
 //! Rows of a table, their counts, and the ends and bounds of their keys. Each works on the disjoint
 //! pieces of a key range that an index can seek.
 
-use cdc_core::Result;
+use std::time::Duration;
+
+use cdc_core::{Result, diagnosis::RowIsolation};
 
 use super::{
     Parameters,
@@ -12,6 +14,25 @@ use crate::{
     driver::{Matching, Parameter, ResultColumn, Statement},
     name::ObjectName,
 };
+
+/// Puts in front of a read of a table's rows how it is isolated and how long it waits for locks. The
+/// server takes both back when the statement ends, since it runs as `sp_executesql`.
+pub(crate) fn isolated(
+    mut statement: Statement,
+    isolation: RowIsolation,
+    lock_timeout: Option<Duration>,
+) -> Statement {
+    let mut settings = String::new();
+    if let Some(timeout) = lock_timeout {
+        let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        settings.push_str(&format!("SET LOCK_TIMEOUT {milliseconds}; "));
+    }
+    if isolation == RowIsolation::Snapshot {
+        settings.push_str("SET TRANSACTION ISOLATION LEVEL SNAPSHOT; ");
+    }
+    statement.text.insert_str(0, &settings);
+    statement
+}
 
 /// The rows of a range, in any order. `columns` are expressions over the alias `t`.
 pub(crate) fn rows(

@@ -1,7 +1,7 @@
 //! Scalar functions that know the server: names and ids, rights, properties, positions in the log.
 
 use cdc_core::{Length, Lsn, SqlType, TableName};
-use cdc_fake::{Login, Permission, Securable, SqlError, SqlResult, Value};
+use cdc_fake::{Login, Permission, ReplicaRole, Securable, SqlError, SqlResult, Value};
 
 use crate::{
     kind::{Kind, Typed},
@@ -49,6 +49,7 @@ const KNOWN: &[Known] = &[
     Known("fn_cdc_get_column_ordinal", 2, 2, SqlType::Int),
     Known("fn_cdc_has_column_changed", 3, 3, SqlType::Bit),
     Known("fn_cdc_is_bit_set", 2, 2, SqlType::Bit),
+    Known("fn_hadr_is_primary_replica", 1, 1, SqlType::Bit),
     Known("object_id", 1, 2, SqlType::Int),
     Known("object_name", 1, 2, NAME),
     Known("object_schema_name", 1, 2, NAME),
@@ -105,10 +106,11 @@ const KNOWN: &[Known] = &[
 
 fn known(name: &ObjectName) -> Option<&'static Known> {
     let schema = name.schema.as_deref().filter(|schema| !schema.is_empty());
-    let capture = name.name.to_ascii_lowercase().starts_with("fn_cdc_");
+    let spelt = name.name.to_ascii_lowercase();
+    let in_sys = spelt.starts_with("fn_cdc_") || spelt.starts_with("fn_hadr_");
     let fits = match schema {
-        Some(schema) => schema.eq_ignore_ascii_case("sys") && capture,
-        None => !capture,
+        Some(schema) => schema.eq_ignore_ascii_case("sys") && in_sys,
+        None => !in_sys,
     };
     KNOWN.iter().find(|known| fits && known.0.eq_ignore_ascii_case(&name.name))
 }
@@ -157,6 +159,9 @@ pub(super) fn value(names: &Names<'_>, name: &ObjectName, arguments: &[Typed]) -
     if spelt.starts_with("fn_cdc_") {
         return capture::value(names, spelt, arguments);
     }
+    if spelt.starts_with("fn_hadr_") {
+        return primary(names, arguments);
+    }
     let found = named(names, spelt, arguments)
         .or_else(|| principal(names, spelt, arguments))
         .or_else(|| property::value(names, spelt, arguments));
@@ -170,6 +175,14 @@ fn some(text: impl AsRef<str>) -> Value {
 
 fn number(number: Option<i32>) -> Value {
     number.map_or(Value::Null, |number| Value::Int(number.into()))
+}
+
+/// `sys.fn_hadr_is_primary_replica(name)`; NULL for a database that no group has.
+fn primary(names: &Names<'_>, arguments: &[Typed]) -> SqlResult<Value> {
+    names.require_server_state()?;
+    let found = text(arguments, 0).and_then(|name| names.server.find_database(&name));
+    let role = found.and_then(|database| database.options().replica);
+    Ok(role.map_or(Value::Null, |role| Value::Bit(role == ReplicaRole::Primary)))
 }
 
 /// Functions between names and ids.
@@ -404,6 +417,9 @@ fn has_permission(names: &Names<'_>, arguments: &[Typed]) -> Value {
     let class = text(arguments, 1).unwrap_or_default().to_ascii_uppercase();
     let Some(wanted) = text(arguments, 2) else { return Value::Null };
     let any = wanted.eq_ignore_ascii_case("ANY");
+    if wanted.trim().eq_ignore_ascii_case("VIEW SERVER STATE") {
+        return Value::Int(names.server.shows_its_state_to(&names.access.rights).into());
+    }
     let Some(permission) = Permission::parse(wanted.trim()).or(any.then_some(Permission::Select))
     else {
         // Rights that this server does not know are an administrator's alone.

@@ -18,6 +18,7 @@ mod jobs;
 mod listing;
 mod odbc_type;
 mod security;
+mod server;
 mod space;
 
 /// Where a procedure's results go. Every method says whether to go on.
@@ -107,7 +108,8 @@ pub(crate) fn procedure(name: &ObjectName) -> Option<&'static ProcedureInfo> {
 pub(super) fn all() -> impl Iterator<Item = &'static ProcedureInfo> {
     [capture::PROCEDURES, jobs::PROCEDURES, listing::PROCEDURES, odbc_type::PROCEDURES]
         .into_iter()
-        .chain([space::PROCEDURES, security::PROCEDURES, control::PROCEDURES])
+        .chain([space::PROCEDURES, security::PROCEDURES, server::PROCEDURES])
+        .chain([control::PROCEDURES])
         .flatten()
 }
 

@@ -49,6 +49,7 @@ fn sql_type(text: &str) -> Option<SqlType> {
         "int" => SqlType::Int,
         "bigint" => SqlType::BigInt,
         "float" => SqlType::Float,
+        "real" => SqlType::Real,
         "decimal" => {
             let (precision, scale) = length?.split_once(',')?;
             SqlType::Decimal { precision: precision.parse().ok()?, scale: scale.parse().ok()? }

@@ -8,6 +8,7 @@ use crate::{
     relation::{Relation, RelationColumn, Row, Rows, Scan},
 };
 
+mod agent;
 mod capture;
 mod column;
 mod database;
@@ -15,6 +16,7 @@ mod dynamic;
 mod index;
 mod information;
 mod principal;
+mod replica;
 mod table;
 
 pub(super) use column::{Described, all_types, described, facts, type_name};
@@ -86,6 +88,8 @@ pub(super) fn all() -> impl Iterator<Item = &'static View> {
         database::VIEWS,
         principal::VIEWS,
         dynamic::VIEWS,
+        agent::VIEWS,
+        replica::VIEWS,
         information::VIEWS,
     ]
     .into_iter()

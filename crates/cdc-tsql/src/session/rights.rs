@@ -137,11 +137,32 @@ impl Runner<'_> {
             }
         };
         for right in &permission.rights {
+            if right == "VIEW SERVER STATE" {
+                self.server_right(action, &permission.principals)?;
+                continue;
+            }
             for known in rights_of(right)? {
                 for principal in &permission.principals {
                     database.set_permission(action, known, &on, principal)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// A right on the server: it is granted to logins, from `master` alone.
+    fn server_right(&self, action: GrantAction, logins: &[String]) -> Run<()> {
+        self.require_sysadmin()?;
+        if self.core.database.name() != "master" {
+            return Err(SqlError::new(
+                4621,
+                "Permissions at the server scope can only be granted when the current database \
+                 is master",
+            )
+            .into());
+        }
+        for login in logins {
+            self.core.server.show_state_to(login, action == GrantAction::Grant)?;
         }
         Ok(())
     }

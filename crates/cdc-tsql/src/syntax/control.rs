@@ -3,10 +3,11 @@
 use sqlparser::{ast, tokenizer::Token};
 
 use super::{
-    Body, Declaration, Label, RaisError, Statement, Wait,
+    Body, Declaration, Execute, Label, ProcedureName, RaisError, Statement, Wait,
     reader::{Read, Reader},
     unsupported,
 };
+use crate::relation::ObjectName;
 
 /// Branches of one chain of ELSE IF, after which the next counts as nested.
 const MAX_BRANCHES: usize = 1000;
@@ -38,6 +39,7 @@ impl Reader {
             "USE" => self.name().map(Body::Use),
             "COMMIT" | "ROLLBACK" | "SAVE" => self.transaction_end(verb),
             "KILL" => self.expression().map(Body::Kill),
+            "RECONFIGURE" => Ok(self.reconfigure()),
             _ => {
                 if !self.at_end() {
                     self.integer()?;
@@ -45,6 +47,18 @@ impl Reader {
                 Ok(Body::Checkpoint)
             }
         }
+    }
+
+    /// `RECONFIGURE [WITH OVERRIDE]`: the server does it as it does a procedure's work.
+    fn reconfigure(&mut self) -> Body {
+        self.take_all(&["WITH", "OVERRIDE"]);
+        let name =
+            ObjectName { database: None, schema: Some("sys".into()), name: "reconfigure".into() };
+        Body::Execute(Execute {
+            status: None,
+            procedure: ProcedureName::Name(name),
+            arguments: Vec::new(),
+        })
     }
 
     fn begin(&mut self) -> Read<Body> {

@@ -139,15 +139,13 @@ impl Reader {
             "" if self.peek() == Some(&Token::LParen) => self.rows_statement(),
             "BEGIN" | "IF" | "WHILE" | "BREAK" | "CONTINUE" | "RETURN" | "THROW" | "RAISERROR"
             | "PRINT" | "WAITFOR" | "DECLARE" | "USE" | "COMMIT" | "ROLLBACK" | "SAVE" | "KILL"
-            | "CHECKPOINT" => self.control_statement(&verb),
+            | "CHECKPOINT" | "RECONFIGURE" => self.control_statement(&verb),
             "SET" => self.set_statement(),
             "EXEC" | "EXECUTE" => self.execute_statement(),
             "CREATE" | "ALTER" | "DROP" | "TRUNCATE" => self.definition_statement(&verb),
             "GRANT" | "DENY" | "REVOKE" => self.permission_statement(&verb),
             "GOTO" | "DBCC" | "BACKUP" | "RESTORE" | "OPEN" | "CLOSE" | "DEALLOCATE" | "FETCH"
-            | "BULK" | "RECONFIGURE" | "SHUTDOWN" | "REVERT" | "READTEXT" => {
-                Err(self.error(unsupported(&verb)))
-            }
+            | "BULK" | "SHUTDOWN" | "REVERT" | "READTEXT" => Err(self.error(unsupported(&verb))),
             _ => self.bare_call(),
         }
     }

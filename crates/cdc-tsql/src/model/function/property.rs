@@ -1,6 +1,6 @@
 //! Properties: of the server, databases, objects, columns, types and the session.
 
-use cdc_fake::{IndexKind, Login, Zone};
+use cdc_fake::{IndexKind, Login, ReplicaRole, Zone};
 use chrono::{DateTime, Offset as _, TimeZone as _};
 
 use super::{
@@ -163,7 +163,10 @@ fn database(names: &Names<'_>, arguments: &[Typed], property: &str) -> Value {
         "collation" => some(options.collation),
         "status" => some("ONLINE"),
         "useraccess" => some("MULTI_USER"),
-        "updateability" => some(if options.read_only { "READ_ONLY" } else { "READ_WRITE" }),
+        "updateability" => {
+            let reads_alone = options.read_only || options.replica == Some(ReplicaRole::Secondary);
+            some(if reads_alone { "READ_ONLY" } else { "READ_WRITE" })
+        }
         "recovery" => some(match options.recovery {
             1 => "FULL",
             2 => "BULK_LOGGED",

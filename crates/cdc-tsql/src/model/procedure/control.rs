@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use cdc_core::{Length, SqlType, Timestamp};
-use cdc_fake::{Login, SqlError, SqlResult, Value};
+use cdc_fake::{Login, ReplicaRole, SqlError, SqlResult, Value};
 
 use super::{Arguments, NAME, ProcedureInfo, ProcedureOutput, Typed, give, may, must};
 use crate::model::{Names, change_table::lsn_value, shape::row};
@@ -30,6 +30,11 @@ pub(super) const PROCEDURES: &[ProcedureInfo] = &[
     control!("run_capture", &[may("@records", SqlType::BigInt)], run_capture),
     control!("stop_capture", &[], stop_capture),
     control!("start_capture", &[], start_capture),
+    control!("stop_agent", &[], stop_agent),
+    control!("start_agent", &[], start_agent),
+    control!("fail_scan", &[must("@number", SqlType::Int), may("@message", TEXT)], fail_scan,),
+    control!("fail_cleanup", &[], fail_cleanup),
+    control!("set_replica", &[may("@role", KIND)], set_replica),
     control!("write_idle_entry", &[], write_idle_entry),
     control!("run_cleanup", &[may("@threshold", SqlType::Int)], run_cleanup),
     control!(
@@ -145,6 +150,65 @@ fn start_capture(
 ) -> SqlResult<i32> {
     require_sysadmin(names)?;
     names.database.start_capture();
+    Ok(0)
+}
+
+fn stop_agent(
+    names: &Names<'_>,
+    _: &[Option<Typed>],
+    _: &mut dyn ProcedureOutput,
+) -> SqlResult<i32> {
+    require_sysadmin(names)?;
+    names.server.stop_agent();
+    Ok(0)
+}
+
+fn start_agent(
+    names: &Names<'_>,
+    _: &[Option<Typed>],
+    _: &mut dyn ProcedureOutput,
+) -> SqlResult<i32> {
+    require_sysadmin(names)?;
+    names.server.start_agent();
+    Ok(0)
+}
+
+fn fail_scan(
+    names: &Names<'_>,
+    arguments: &[Option<Typed>],
+    _: &mut dyn ProcedureOutput,
+) -> SqlResult<i32> {
+    require_sysadmin(names)?;
+    let arguments = Arguments(arguments);
+    let number = i32::try_from(arguments.integer(0).unwrap_or(0)).unwrap_or(i32::MAX);
+    names.database.fail_scan(number, &arguments.text(1).unwrap_or_else(|| known_text(number)));
+    Ok(0)
+}
+
+fn fail_cleanup(
+    names: &Names<'_>,
+    _: &[Option<Typed>],
+    _: &mut dyn ProcedureOutput,
+) -> SqlResult<i32> {
+    require_sysadmin(names)?;
+    names.database.edit_jobs(|jobs| jobs.cleanup_outcome = 0);
+    Ok(0)
+}
+
+/// Puts the database into an availability group, or takes it out of one.
+fn set_replica(
+    names: &Names<'_>,
+    arguments: &[Option<Typed>],
+    _: &mut dyn ProcedureOutput,
+) -> SqlResult<i32> {
+    require_sysadmin(names)?;
+    let role = match Arguments(arguments).text(0).map(|role| role.to_ascii_uppercase()).as_deref() {
+        None => None,
+        Some("PRIMARY") => Some(ReplicaRole::Primary),
+        Some("SECONDARY") => Some(ReplicaRole::Secondary),
+        Some(_) => return Err(SqlError::new(50_000, "@role is PRIMARY, SECONDARY or NULL")),
+    };
+    names.database.set_options(|options| options.replica = role);
     Ok(0)
 }
 

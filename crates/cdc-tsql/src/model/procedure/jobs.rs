@@ -264,6 +264,12 @@ fn start(
     if !exists(names, kind) {
         return Err(missing());
     }
+    if !names.server.agent_runs() {
+        return Err(SqlError::new(
+            22_022,
+            "SQLServerAgent is not currently running so it cannot be notified of this action.",
+        ));
+    }
     match kind {
         JobKind::Capture => names.database.start_capture(),
         // The cleanup job runs once and is done.

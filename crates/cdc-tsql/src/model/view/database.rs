@@ -152,17 +152,23 @@ fn database_row(database: &FakeDatabase) -> Row {
 
 /// The cells from the service broker on.
 fn service_cells(database: &FakeDatabase) -> Vec<Value> {
+    // What capture has not read keeps the log, in every recovery model.
+    let waits = database.has_cdc() && database.pending_records() > 0;
+    let in_group = database.options().replica.is_some();
+    let replica = |purpose| {
+        if in_group { database_guid(database, purpose) } else { Value::Null }
+    };
     row![
         database_guid(database, 3),
         false,
-        0,
-        "NOTHING",
+        if waits { 6 } else { 0 },
+        if waits { "REPLICATION" } else { "NOTHING" },
         false,
         database.has_cdc(),
         false,
         false,
-        (),
-        (),
+        replica(17),
+        replica(18),
         (),
         (),
         (),
@@ -267,11 +273,24 @@ fn files(names: &Names<'_>) -> SqlResult<Vec<Row>> {
     ])
 }
 
-fn configurations(_: &Names<'_>) -> SqlResult<Vec<Row>> {
+fn configurations(names: &Names<'_>) -> SqlResult<Vec<Row>> {
     let row = |id: i32, name: &str, value: i32, maximum: i32, advanced: bool| {
         row![id, name, value, 0, maximum, value, name, true, advanced]
     };
+    let (configured, used) = names.server.text_limit();
+    let text_limit = "max text repl size (B)";
     Ok(vec![
+        row![
+            1536,
+            text_limit,
+            configured,
+            -1,
+            i32::MAX,
+            used,
+            "Maximum size of a text field in replication.",
+            true,
+            false
+        ],
         row(103, "user connections", 0, 32_767, true),
         row(518, "show advanced options", 0, 1, false),
         row(1534, "user options", 0, 32_767, false),

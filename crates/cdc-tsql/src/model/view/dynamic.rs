@@ -1,7 +1,7 @@
 //! What the server is doing: sessions, requests, transactions, scans of the log.
 
 use cdc_core::Lsn;
-use cdc_fake::{Login, Permission, Securable, SessionInfo, SqlError, SqlResult, Value};
+use cdc_fake::{Login, ScanError, SessionInfo, SqlResult, Value};
 
 use crate::{
     model::{Names, shape::row, view::View},
@@ -88,16 +88,6 @@ pub(super) const VIEWS: &[View] = &[
     ),
     View::public(
         "sys",
-        "dm_server_services",
-        "servicename nvarchar(256); startup_type int?; startup_type_desc nvarchar(256); \
-         status int?; status_desc nvarchar(256); process_id int?; \
-         last_startup_time datetimeoffset?; service_account nvarchar(256); \
-         filename nvarchar(256); is_clustered nvarchar(1); cluster_nodename nvarchar(256)?; \
-         instant_file_initialization_enabled nvarchar(1)",
-        services,
-    ),
-    View::public(
-        "sys",
         "dm_cdc_log_scan_sessions",
         "session_id int; start_time datetime?; end_time datetime?; duration int; \
          scan_phase nvarchar(200); error_count int; start_lsn nvarchar(23); \
@@ -114,7 +104,14 @@ pub(super) const VIEWS: &[View] = &[
         "session_id int; phase_number int; entry_time datetime; error_number int; \
          error_severity int; error_state int; error_message nvarchar(1024); \
          start_lsn nvarchar(23); begin_lsn nvarchar(23); sequence_value nvarchar(23)",
-        nothing,
+        errors,
+    ),
+    View::public(
+        "sys",
+        "dm_db_log_space_usage",
+        "database_id int?; total_log_size_in_bytes bigint?; used_log_space_in_bytes bigint?; \
+         used_log_space_in_percent real?; log_space_in_bytes_since_last_backup bigint?",
+        log_space,
     ),
     View::public(
         "sys",
@@ -132,10 +129,6 @@ pub(super) const VIEWS: &[View] = &[
         host_info,
     ),
 ];
-
-fn nothing(_: &Names<'_>) -> SqlResult<Vec<Row>> {
-    Ok(Vec::new())
-}
 
 /// The sessions that a login may see: its own, and with rights on the server every one.
 fn seen(names: &Names<'_>) -> Vec<SessionInfo> {
@@ -297,19 +290,8 @@ fn session_transactions(names: &Names<'_>) -> SqlResult<Vec<Row>> {
     Ok(names.access.transactions.iter().map(row).collect())
 }
 
-fn require_state(names: &Names<'_>) -> SqlResult<()> {
-    let state = Permission::ViewDatabaseState;
-    if names.database.permits(&names.access.rights, state, &Securable::Database) {
-        return Ok(());
-    }
-    Err(SqlError::new(
-        262,
-        format!("VIEW DATABASE STATE permission denied in database '{}'.", names.database.name()),
-    ))
-}
-
 fn active_transactions(names: &Names<'_>) -> SqlResult<Vec<Row>> {
-    require_state(names)?;
+    names.require_database_state()?;
     let open = names.database.open_transactions();
     Ok(open
         .into_iter()
@@ -325,32 +307,6 @@ fn current_transaction(names: &Names<'_>) -> SqlResult<Vec<Row>> {
     Ok(vec![row![number, number, snapshot, (), (), ()]])
 }
 
-fn services(names: &Names<'_>) -> SqlResult<Vec<Row>> {
-    let now = names.access.now;
-    let started = Value::DateTimeOffset { utc: now.utc_ticks, offset_minutes: now.offset_minutes };
-    let runs = names.server.databases().iter().all(|database| database.capture_runs());
-    let service = |name: &str, runs: bool| {
-        row![
-            name,
-            2,
-            "Automatic",
-            if runs { 4 } else { 1 },
-            if runs { "Running" } else { "Stopped" },
-            (),
-            started.clone(),
-            "mssql",
-            "/opt/mssql/bin/sqlservr",
-            "N",
-            (),
-            "N"
-        ]
-    };
-    Ok(vec![
-        service("SQL Server (MSSQLSERVER)", true),
-        service("SQL Server Agent (MSSQLSERVER)", runs),
-    ])
-}
-
 /// An LSN as the scans' view shows it.
 fn lsn_text(lsn: Lsn) -> String {
     let number = lsn.to_u128();
@@ -359,6 +315,7 @@ fn lsn_text(lsn: Lsn) -> String {
 }
 
 fn scans(names: &Names<'_>) -> SqlResult<Vec<Row>> {
+    names.require_database_state()?;
     if !names.database.has_cdc() {
         return Ok(Vec::new());
     }
@@ -369,6 +326,10 @@ fn scans(names: &Names<'_>) -> SqlResult<Vec<Row>> {
     let at = lsn_text(last.map_or(Lsn::ZERO, |entry| entry.lsn));
     let (none, zero) = (lsn_text(Lsn::ZERO), 0_i64);
     let started = names.database.created();
+    // From the last captured commit to the scan that captured it.
+    let captured = mapped.iter().rev().find(|entry| !entry.idle);
+    let latency = i32::try_from(names.database.scan_latency_seconds()).unwrap_or(i32::MAX);
+    let failed = i32::try_from(names.database.jobs().scan_errors.len()).unwrap_or(i32::MAX);
     // Session 0 sums up all scans since the server started.
     let row = |session: i32| {
         row![
@@ -376,8 +337,8 @@ fn scans(names: &Names<'_>) -> SqlResult<Vec<Row>> {
             started,
             last.map(|entry| entry.time),
             0,
-            "Done",
-            0,
+            if session == 0 { "Aggregate" } else { "Done" },
+            failed,
             if session == 0 { &none } else { &at },
             &at,
             &at,
@@ -389,13 +350,36 @@ fn scans(names: &Names<'_>) -> SqlResult<Vec<Row>> {
             zero,
             &at,
             &at,
-            last.map(|entry| entry.time),
+            captured.map(|entry| entry.time),
+            latency,
             0,
-            0,
-            0
+            failed
         ]
     };
     Ok(if last.is_some() { vec![row(0), row(1)] } else { vec![row(0)] })
+}
+
+fn errors(names: &Names<'_>) -> SqlResult<Vec<Row>> {
+    names.require_database_state()?;
+    let none = lsn_text(Lsn::ZERO);
+    let jobs = names.database.jobs();
+    let row = |error: &ScanError| {
+        row![1, 7, error.at, error.number, 16, 1, &error.message, &none, &none, &none]
+    };
+    Ok(jobs.scan_errors.iter().map(row).collect())
+}
+
+/// Bytes of the log, and how many of them each record takes that capture has not read.
+const LOG_BYTES: i64 = 8 << 20;
+const RECORD_BYTES: i64 = 256;
+
+fn log_space(names: &Names<'_>) -> SqlResult<Vec<Row>> {
+    names.require_server_state()?;
+    let pending = i64::try_from(names.database.pending_records()).unwrap_or(i64::MAX);
+    let used = pending.saturating_mul(RECORD_BYTES).min(LOG_BYTES);
+    #[allow(clippy::cast_precision_loss, reason = "a share to look at")]
+    let percent = used as f32 * 100.0 / LOG_BYTES as f32;
+    Ok(vec![row![names.database.id(), LOG_BYTES, used, Value::Real(percent), used]])
 }
 
 fn system_info(names: &Names<'_>) -> SqlResult<Vec<Row>> {
