@@ -1,7 +1,8 @@
 //! SQL Server Agent and the settings of the server.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicI64, Ordering},
@@ -14,16 +15,33 @@ use crate::{permissions::Login, server::FakeServer, sql_error::SqlResult};
 const TEXT_LIMIT: i64 = 65_536;
 
 /// What is turned on, and how.
-#[derive(Debug)]
 pub(crate) struct Switches {
     agent: AtomicBool,
     /// As it is configured, and as it is in use since the last `RECONFIGURE`.
     text_limit: [AtomicI64; 2],
     /// Logins that were granted VIEW SERVER STATE, in lower case.
     viewers: Mutex<BTreeSet<String>>,
+    /// Access tokens that are valid now, and whose they are.
+    tokens: Mutex<BTreeMap<String, String>>,
+}
+
+impl fmt::Debug for Switches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Tokens are not shown.
+        f.debug_struct("Switches").field("agent", &self.agent).finish_non_exhaustive()
+    }
 }
 
 impl Switches {
+    fn tokens(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose a token is, while it is valid.
+    pub(crate) fn login_of(&self, token: &str) -> Option<String> {
+        self.tokens().get(token).cloned()
+    }
+
     fn viewers(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.viewers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,6 +71,7 @@ impl Default for Switches {
             agent: AtomicBool::new(true),
             text_limit: [AtomicI64::new(TEXT_LIMIT), AtomicI64::new(TEXT_LIMIT)],
             viewers: Mutex::default(),
+            tokens: Mutex::default(),
         }
     }
 }
@@ -101,6 +120,16 @@ impl FakeServer {
         let [configured, used] = &self.switches().text_limit;
         used.store(configured.load(Ordering::Acquire), Ordering::Release);
         self.touch();
+    }
+
+    /// Lets whoever brings this access token in as a login.
+    pub fn accept_token(&self, token: &str, login: &str) {
+        self.switches().tokens().insert(token.into(), login.into());
+    }
+
+    /// No access token is valid any more.
+    pub fn expire_tokens(&self) {
+        self.switches().tokens().clear();
     }
 
     /// True when a login may look at the state of the server.

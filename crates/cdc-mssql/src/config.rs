@@ -130,6 +130,8 @@ pub struct MssqlConfig {
     pub idle_connections_max: usize,
     /// Bytes of a packet, 512 to 32767; with TLS at most 16383.
     pub packet_bytes: u32,
+    /// The longest that a command may take to print an access token.
+    pub token_timeout: Duration,
     /// What is done about errors that may pass.
     pub retry: RetryBudget,
 }
@@ -159,6 +161,8 @@ impl MssqlConfig {
             silence_max: Duration::from_secs(600),
             idle_connections_max: 4,
             packet_bytes: 16_383,
+            // Commands of clouds ask a service first, and refresh what has expired.
+            token_timeout: Duration::from_secs(60),
             retry: RetryBudget::default(),
         }
     }

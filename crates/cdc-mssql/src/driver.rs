@@ -6,6 +6,7 @@ pub(crate) mod column;
 pub(crate) mod connection;
 pub(crate) mod pool;
 pub(crate) mod tds;
+mod token;
 
 use std::{pin::Pin, sync::Arc};
 

@@ -3,12 +3,16 @@
 
 use cdc_core::{Error, ErrorKind};
 
+mod tls;
+
 /// Numbers that the source itself looks at.
 pub(crate) mod number {
     /// A name that is no object.
     pub(crate) const INVALID_OBJECT: u32 = 208;
     /// No right on an object, on a column.
     pub(crate) const PERMISSION_DENIED: [u32; 2] = [229, 230];
+    /// The login is refused.
+    pub(crate) const LOGIN_FAILED: u32 = 18_456;
     /// The database does not capture changes.
     pub(crate) const NOT_CAPTURING: u32 = 22_901;
     /// "The object does not exist or access is denied."
@@ -57,13 +61,16 @@ const KNOWN: &[Known] = {
         (22_981, Config, false, "an object does not exist, or the login may not see it"),
         (22_985, Config, false, "an object does not exist, or the login may not see it"),
         (40_615, Unauthorized, false, "the server's firewall refuses this address"),
+        (40_914, Unauthorized, false, "the server's firewall refuses this network"),
         // A server that is not there yet, not there any more, or busy.
         (20, Unavailable, true, "the server does not support encryption now"),
         (64, Unavailable, true, "the connection was lost"),
+        (121, Unavailable, true, "the connection timed out"),
         (233, Unavailable, true, "the connection was lost"),
         (596, Unavailable, true, "the session was ended"),
         (601, Unavailable, true, "rows moved while they were read"),
         (605, Unavailable, true, "a page moved while it was read"),
+        (615, Unavailable, true, "the database was reopened meanwhile"),
         (617, Unavailable, true, "the server lost track of a table"),
         (669, Unavailable, true, "the server lost track of a row"),
         (701, Unavailable, true, "the server is out of memory"),
@@ -85,9 +92,11 @@ const KNOWN: &[Known] = {
         (1203, Unavailable, true, "the server lost a lock"),
         (1204, Unavailable, true, "the server is out of locks"),
         (1205, Unavailable, true, "the statement was the victim of a deadlock"),
+        (1221, Unavailable, true, "a lock was given back too early"),
         (1222, Unavailable, true, "a lock was not granted in time"),
         (1807, Unavailable, true, "the server waits for a lock on a database"),
         (3928, Unavailable, true, "the session's transaction was ended"),
+        (3935, Unavailable, true, "a version of a row could not be kept"),
         (3957, Unavailable, true, "the row changed its form during a snapshot"),
         (3960, Unavailable, true, "the row changed during a snapshot"),
         (3961, Unavailable, true, "the table changed its form during a snapshot"),
@@ -102,14 +111,17 @@ const KNOWN: &[Known] = {
         (8645, Unavailable, true, "the server waited too long for memory"),
         (8651, Unavailable, true, "the server is out of memory"),
         (9002, Unavailable, true, "the log is full"),
+        (9515, Unavailable, true, "an object changed while it was read"),
         (10_053, Unavailable, true, "the connection was lost"),
         (10_054, Unavailable, true, "the connection was lost"),
         (10_060, Unavailable, true, "the server does not answer"),
+        (10_922, Unavailable, true, "a statement could not be carried out now"),
         (10_928, Unavailable, true, "the resource's limit of requests is reached"),
         (10_929, Unavailable, true, "the server is too busy"),
         (10_936, Unavailable, true, "the pool's limit of requests is reached"),
         (11_001, Unavailable, true, "the server's name is not known now"),
         (17_142, Unavailable, true, "the server is paused"),
+        (17_197, Unavailable, true, "the login timed out"),
         (18_401, Unavailable, true, "the server is being upgraded"),
         (40_143, Unavailable, true, "the service met an error"),
         (40_197, Unavailable, true, "the service met an error"),
@@ -126,6 +138,7 @@ const KNOWN: &[Known] = {
         (49_918, Unavailable, true, "the service has no resources for the request"),
         (49_919, Unavailable, true, "the service has too many requests"),
         (49_920, Unavailable, true, "the service has too many requests"),
+        (49_983, Unavailable, true, "the service is preparing the database"),
     ]
 };
 
@@ -203,23 +216,19 @@ impl From<tiberius::error::Error> for Fault {
         use tiberius::error::Error as Driver;
         match error {
             Driver::Server(token) => Self::server(token.code(), token.state(), token.class()),
-            Driver::Io { kind, message } => {
-                Self::lost(format!("the connection failed: {kind}")).with_detail(&message)
-            }
+            Driver::Io { kind, message } => match tls::cause(&message) {
+                // The authorities are read where the driver reports it like a lost connection.
+                Some(error) => Self::permanent(error),
+                None => Self::lost(format!("the connection failed: {kind}")).with_detail(&message),
+            },
             Driver::Routing { .. } => Self::lost("the server keeps sending the login elsewhere"),
-            Driver::Tls(message) => Self::permanent(
-                Error::new(ErrorKind::Config, "the encrypted connection cannot be made")
-                    .with("tls", message)
-                    .remedy(
-                        "give the authority that signed the server's certificate \
-                         (source.tls_ca_file), the name in it (source.tls_name), or for a test \
-                         source.tls_trust_any = true",
-                    ),
-            ),
-            Driver::Protocol(message) => Self::permanent(
-                Error::new(ErrorKind::InvalidData, "the server's answer cannot be understood")
-                    .with("protocol", message),
-            ),
+            Driver::Tls(message) => Self::permanent(tls::error(&message)),
+            Driver::Protocol(message) => {
+                Self::permanent(tls::cause(&message).unwrap_or_else(|| {
+                    Error::new(ErrorKind::InvalidData, "the server's answer cannot be understood")
+                        .with("protocol", message)
+                }))
+            }
             // What is left quotes values.
             _ => Self::permanent(Error::new(
                 ErrorKind::InvalidData,

@@ -114,3 +114,6 @@ pub(crate) fn told(
 ) -> BatchStream {
     Box::pin(stream.map_err(move |fault| place(fault.into())))
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,12 @@ const TEXT_UNITS_MAX: u16 = 128;
 const HAS_EXTENSIONS: u8 = 0x10;
 /// The extension by which a client says that it reads UTF-8.
 const UTF8: u8 = 0x0A;
+/// The extension by which a client brings an access token in place of a password.
+const FEDERATED: u8 = 0x02;
+/// The library of that extension which has the token ready, in the upper seven bits.
+const SECURITY_TOKEN: u8 = 1;
+/// Bytes of an access token. Those of Entra ID have a few thousand characters.
+const TOKEN_BYTES_MAX: usize = 64 << 10;
 /// What stands behind the last extension.
 const LAST_EXTENSION: u8 = 0xFF;
 
@@ -65,6 +71,8 @@ pub(crate) struct Login {
     pub(crate) utf8: bool,
     /// True when the client wants Windows to vouch for it.
     pub(crate) integrated: bool,
+    /// True when the client brought an access token.
+    pub(crate) federated: bool,
 }
 
 impl Login {
@@ -93,10 +101,16 @@ impl Login {
             0 => None,
             _ => Some(extensions.place(record)?),
         };
+        let features = features.map_or_else(|| Ok(Features::default()), Features::read)?;
+        let federated = features.token.is_some();
+        let (user, password) = match features.token {
+            Some(token) => (String::new(), token),
+            None => (user.read()?, unscrambled(password.units)?),
+        };
         Ok(Self {
             request: LoginRequest {
-                user: user.read()?,
-                password: unscrambled(password.units)?,
+                user,
+                password,
                 database: database.read()?,
                 host: host.read()?,
                 application: application.read()?,
@@ -105,8 +119,9 @@ impl Login {
             },
             version,
             packet_size: packet_size(wanted_size),
-            utf8: features.map_or(Ok(false), reads_utf8)?,
+            utf8: features.utf8,
             integrated: second & 0x80 != 0,
+            federated,
         })
     }
 }
@@ -168,18 +183,44 @@ fn unscrambled(scrambled: &[u8]) -> Read<String> {
     utf16(&plain)
 }
 
-fn reads_utf8(extensions: &[u8]) -> Read<bool> {
-    let mut input = Input::new(extensions);
-    let mut found = false;
-    loop {
-        let id = input.u8()?;
-        if id == LAST_EXTENSION {
-            return Ok(found);
+/// What a client asks for in extensions of its login.
+#[derive(Default)]
+struct Features {
+    utf8: bool,
+    token: Option<String>,
+}
+
+impl Features {
+    fn read(extensions: &[u8]) -> Read<Self> {
+        let mut input = Input::new(extensions);
+        let mut found = Self::default();
+        loop {
+            let id = input.u8()?;
+            if id == LAST_EXTENSION {
+                return Ok(found);
+            }
+            let length = input.length()?;
+            let content = input.bytes(length)?;
+            match id {
+                UTF8 => found.utf8 = true,
+                FEDERATED => found.token = Some(token(content)?),
+                _ => {}
+            }
         }
-        let length = input.length()?;
-        input.bytes(length)?;
-        found |= id == UTF8;
     }
+}
+
+/// The access token of the extension that holds it.
+fn token(content: &[u8]) -> Read<String> {
+    let mut input = Input::new(content);
+    if input.u8()? >> 1 != SECURITY_TOKEN {
+        return Err(Fault::Unsupported("a federated login without its token".into()));
+    }
+    let length = input.length()?;
+    if length > TOKEN_BYTES_MAX {
+        return Err(Fault::Malformed("an access token is longer than 64 KiB"));
+    }
+    utf16(input.bytes(length)?)
 }
 
 #[cfg(test)]

@@ -153,8 +153,8 @@ fn greet(
     let _ = replies.message(&information(LANGUAGE_SETTING, 1, text));
     replies.raw(|out| token::login_ack(login.version, agreed.version, out));
     replies.raw(|out| token::packet_size(agreed.packet_size, packet::DEFAULT_SIZE, out));
-    if login.utf8 {
-        replies.raw(token::utf8_ack);
+    if login.federated || login.utf8 {
+        replies.raw(|out| token::features_ack(login.federated, login.utf8, out));
     }
     replies.end_batch();
     replies.finish(None);

@@ -173,9 +173,17 @@ pub(crate) fn login_ack(protocol: Version, server: [u8; 4], out: &mut Vec<u8>) {
     });
 }
 
-/// Appends that the server writes UTF-8 to a client that reads it.
-pub(crate) fn utf8_ack(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[FEATURE_ACK, 0x0A, 1, 0, 0, 0, 1, 0xFF]);
+/// Appends what the server grants of what a login asked for: to come in by an access token, and to
+/// be written UTF-8.
+pub(crate) fn features_ack(federated: bool, utf8: bool, out: &mut Vec<u8>) {
+    out.push(FEATURE_ACK);
+    if federated {
+        out.extend_from_slice(&[0x02, 0, 0, 0, 0]);
+    }
+    if utf8 {
+        out.extend_from_slice(&[0x0A, 1, 0, 0, 0, 1]);
+    }
+    out.push(0xFF);
 }
 
 /// Appends a procedure's return status.

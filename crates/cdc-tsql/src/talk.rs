@@ -29,9 +29,9 @@ pub trait Service: Send + Sync {
 /// Who wants a session, and as what.
 #[derive(Clone, Default)]
 pub struct LoginRequest {
-    /// The SQL login.
+    /// The SQL login; empty of one that brings an access token.
     pub user: String,
-    /// Its password. Never logged.
+    /// Its password, or the access token. Never logged.
     pub password: String,
     /// The database to open; empty is the login's default.
     pub database: String,

@@ -67,6 +67,7 @@ fn limits(section: &mut Section<'_>, config: &mut MssqlConfig) {
     for (key, place) in [
         ("connect_timeout", &mut config.connect_timeout),
         ("silence_max", &mut config.silence_max),
+        ("login_command_timeout", &mut config.token_timeout),
         ("retry_pause_first", &mut config.retry.pause_first),
         ("retry_pause_max", &mut config.retry.pause_max),
     ] {

@@ -9,6 +9,7 @@
 )]
 
 mod demo;
+mod doctor;
 mod fake;
 mod guide;
 mod metrics;

@@ -1,31 +1,25 @@
 //! A connection of tiberius: how it is made, with every default that would be wrong set on purpose.
 
-use std::time::Duration;
-
-use cdc_core::{Error, ErrorKind};
 use futures_util::future::select_ok;
 use tiberius::{AuthMethod, Client, Config, EncryptionLevel};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt};
 
+use super::token;
 use crate::{
     config::{Encryption, Login, MssqlConfig, Trust},
-    fault::Fault,
+    fault::{Fault, number},
 };
 
 /// How often a login follows the server to another address: a gateway, then the database's node.
 const REDIRECTS_MAX: usize = 3;
-/// The longest that a command may take to print a token.
-const TOKEN_TIMEOUT: Duration = Duration::from_secs(60);
-/// Most bytes of a token.
-const TOKEN_BYTES_MAX: usize = 64 << 10;
 
 /// A logged-in connection.
 pub(crate) type Connection = Client<Compat<TcpStream>>;
 
 /// Connects and logs in, within the time that the settings allow.
 pub(crate) async fn connect(config: &MssqlConfig) -> Result<Connection, Fault> {
-    let login = credentials(&config.login).await?;
+    let login = credentials(config).await?;
     match timeout(config.connect_timeout, log_in(config, login)).await {
         Ok(connected) => connected.map_err(|fault| at(config, fault)),
         Err(_) => {
@@ -35,7 +29,20 @@ pub(crate) async fn connect(config: &MssqlConfig) -> Result<Connection, Fault> {
     }
 }
 
+/// Where it happened, and for a login that is refused what proves it.
 fn at(config: &MssqlConfig, mut fault: Fault) -> Fault {
+    let refused = fault.is(&[number::LOGIN_FAILED]);
+    fault.error = match &config.login {
+        Login::Token(_) if refused => fault.error.remedy(
+            "the access token has expired, or is not for this server: give a new one, or \
+             source.login_command, which prints one for every connection",
+        ),
+        Login::TokenCommand(_) if refused => fault.error.remedy(
+            "the token that source.login_command prints is refused: it has to be one for the \
+             resource https://database.windows.net/, of somebody with a user in the database",
+        ),
+        _ => fault.error,
+    };
     fault.error = fault
         .error
         .with("server", format_args!("{}:{}", config.host, config.port))
@@ -52,11 +59,22 @@ async fn log_in(config: &MssqlConfig, login: AuthMethod) -> Result<Connection, F
             Err(tiberius::error::Error::Routing { host: next, port: door }) => {
                 (host, port) = (next, door);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(unencrypted(config, error.into())),
             Ok(connection) => return Ok(connection),
         }
     }
     Err(Fault::lost("the server keeps sending the login elsewhere"))
+}
+
+/// Servers that know no strict encryption hang up on it.
+fn unencrypted(config: &MssqlConfig, mut fault: Fault) -> Fault {
+    if config.encryption == Encryption::Strict && fault.number.is_none() && fault.transient {
+        fault.error = fault.error.remedy(
+            "check that the server is there; source.encryption = \"strict\" needs SQL Server 2022 \
+             or later, \"required\" works with every version",
+        );
+    }
+    fault
 }
 
 async fn open(config: &MssqlConfig, host: &str, port: u16) -> Result<TcpStream, Fault> {
@@ -114,38 +132,13 @@ fn options(config: &MssqlConfig, host: &str, port: u16, login: AuthMethod) -> Co
     options
 }
 
-async fn credentials(login: &Login) -> Result<AuthMethod, Fault> {
-    Ok(match login {
+async fn credentials(config: &MssqlConfig) -> Result<AuthMethod, Fault> {
+    Ok(match &config.login {
         Login::Password { user, password } => AuthMethod::sql_server(user, password.reveal()),
         Login::Token(token) => AuthMethod::aad_token(token.reveal()),
-        Login::TokenCommand(words) => AuthMethod::aad_token(printed(words).await?),
-    })
-}
-
-/// What a command prints. Its words and its output are never shown.
-async fn printed(words: &[String]) -> Result<String, Fault> {
-    let failed = |reason: &str| {
-        let error = Error::new(ErrorKind::Unauthorized, "the command gives no access token")
-            .with("setting", "source.token_command")
-            .with("reason", reason)
-            .remedy("run the command by hand: it has to print an access token and end with 0");
-        Fault::permanent(error)
-    };
-    let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty"))?;
-    let mut command = tokio::process::Command::new(program);
-    command.args(arguments).stdin(std::process::Stdio::null()).kill_on_drop(true);
-    let output = match timeout(TOKEN_TIMEOUT, command.output()).await {
-        Err(_) => return Err(failed("it does not end in time")),
-        Ok(Err(error)) => return Err(failed(&error.kind().to_string())),
-        Ok(Ok(output)) => output,
-    };
-    if !output.status.success() {
-        return Err(failed("it failed"));
-    }
-    match String::from_utf8(output.stdout) {
-        Ok(text) if text.len() <= TOKEN_BYTES_MAX && !text.trim().is_empty() => {
-            Ok(text.trim().to_owned())
+        // Each connection asks for its own: a token that was kept would expire.
+        Login::TokenCommand(words) => {
+            AuthMethod::aad_token(token::printed(words, config.token_timeout).await?)
         }
-        _ => Err(failed("it prints no token")),
-    }
+    })
 }

@@ -122,6 +122,21 @@ fn what_recorded_clients_ask_for_is_understood() {
 }
 
 #[test]
+fn an_access_token_stands_in_for_user_and_password() {
+    let with = |content: Vec<u8>| {
+        let extensions = vec![(0x02, content), (0x0A, vec![1])];
+        Login::read(&Record { extensions, ..Record::default() }.bytes())
+    };
+    let token: Vec<u8> = "a.b".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let login = with([&[0x02, 6, 0, 0, 0], &token[..]].concat()).expect("read");
+    assert!(login.federated && login.utf8);
+    assert_eq!((login.request.user.as_str(), login.request.password.as_str()), ("", "a.b"));
+    // Another way to be vouched for, and a token that is cut.
+    assert!(matches!(with(vec![0x04, 0, 0, 0, 0]), Err(Fault::Unsupported(_))));
+    assert!(matches!(with(vec![0x02, 6, 0, 0, 0, 1]), Err(Fault::Malformed(_))));
+}
+
+#[test]
 fn a_version_without_these_tokens_is_refused_by_number() {
     for version in [0x7100_0001, 0x7209_0002, 0x730A_0003, 0x7000_0000] {
         let error = Login::read(&Record { version, ..Record::default() }.bytes());

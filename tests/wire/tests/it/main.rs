@@ -12,6 +12,10 @@
 mod fake_harness;
 
 mod conformance;
+mod diagnosis;
 mod equality;
+mod login;
+mod reading;
 mod rig;
+mod tls;
 mod trouble;

@@ -33,6 +33,7 @@ pub(super) const PROCEDURES: &[ProcedureInfo] = &[
     control!("stop_agent", &[], stop_agent),
     control!("start_agent", &[], start_agent),
     control!("fail_scan", &[must("@number", SqlType::Int), may("@message", TEXT)], fail_scan,),
+    control!("clear_scans", &[], clear_scans),
     control!("fail_cleanup", &[], fail_cleanup),
     control!("set_replica", &[may("@role", KIND)], set_replica),
     control!("write_idle_entry", &[], write_idle_entry),
@@ -182,6 +183,17 @@ fn fail_scan(
     let arguments = Arguments(arguments);
     let number = i32::try_from(arguments.integer(0).unwrap_or(0)).unwrap_or(i32::MAX);
     names.database.fail_scan(number, &arguments.text(1).unwrap_or_else(|| known_text(number)));
+    Ok(0)
+}
+
+/// As after a restart: the scans of before are forgotten.
+fn clear_scans(
+    names: &Names<'_>,
+    _: &[Option<Typed>],
+    _: &mut dyn ProcedureOutput,
+) -> SqlResult<i32> {
+    require_sysadmin(names)?;
+    names.database.edit_jobs(|jobs| jobs.scan_errors.clear());
     Ok(0)
 }
 
