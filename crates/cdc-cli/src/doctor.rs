@@ -53,12 +53,11 @@ fn tell(report: &mut Report, mut found: Vec<Diagnosis>) {
     found.sort_by_key(|one| std::cmp::Reverse(one.outcome));
     report.lines.extend(found.iter().flat_map(lines));
     let count = |outcome| found.iter().filter(|one| one.outcome == outcome).count();
-    let counts: Map<String, Value> = Outcome::ALL
-        .into_iter()
-        .rev()
-        .map(|outcome| (outcome.name().to_owned(), json!(count(outcome))))
-        .collect();
+    let counts: Vec<_> =
+        Outcome::ALL.into_iter().rev().map(|outcome| (outcome.name(), count(outcome))).collect();
     let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    let counts: Map<String, Value> =
+        counts.into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect();
     report.tell("counts", counts, words.join(", "));
     let values: Vec<_> = found.iter().map(value).collect();
     report.more.insert("findings".into(), values.into());

@@ -204,7 +204,7 @@ const TROUBLES: &[Trouble] = &[
         plant: "EXEC sys.sp_cdc_stop_job @job_type = N'capture'; EXEC fake.advance_clock 1200",
         check: "capture_progress",
         outcome: "failure",
-        seen: ("age_seconds", "1200"),
+        seen: ("age_seconds", "1210"),
         mend: Mend::Offered("EXEC fake.advance_clock 310"),
     },
     Trouble {

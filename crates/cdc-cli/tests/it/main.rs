@@ -15,6 +15,7 @@ mod guide;
 mod metrics;
 mod refusals;
 mod run;
+mod secrets;
 mod sqlserver;
 mod status;
 mod support;

@@ -429,7 +429,7 @@ pub(super) fn heartbeat(seen: &Observations) -> Diagnosis {
          NULL); INSERT dbo.cdc_heartbeat VALUES (1, SYSUTCDATETIME()); \
          EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'cdc_heartbeat', \
          @role_name = NULL, @supports_net_changes = 0; \
-         -- in a job of SQL Server Agent, every ten seconds: \
-         UPDATE dbo.cdc_heartbeat SET beat_at = SYSUTCDATETIME()",
+         /* in a job of SQL Server Agent, every ten seconds: \
+         UPDATE dbo.cdc_heartbeat SET beat_at = SYSUTCDATETIME() */",
     )
 }

@@ -15,22 +15,25 @@ use crate::{
     name::ObjectName,
 };
 
-/// Puts in front of a read of a table's rows how it is isolated and how long it waits for locks. The
-/// server takes both back when the statement ends, since it runs as `sp_executesql`.
+/// Puts around a read of a table's rows how it is isolated and how long it waits for locks. What is
+/// set in front is set back behind: whether a server does so itself when `sp_executesql` ends is not
+/// relied on. A read that fails in between takes its connection with it.
 pub(crate) fn isolated(
     mut statement: Statement,
     isolation: RowIsolation,
     lock_timeout: Option<Duration>,
 ) -> Statement {
-    let mut settings = String::new();
+    let (mut before, mut after) = (String::new(), String::new());
     if let Some(timeout) = lock_timeout {
         let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-        settings.push_str(&format!("SET LOCK_TIMEOUT {milliseconds}; "));
+        before.push_str(&format!("SET LOCK_TIMEOUT {milliseconds}; "));
+        after.push_str("; SET LOCK_TIMEOUT -1");
     }
     if isolation == RowIsolation::Snapshot {
-        settings.push_str("SET TRANSACTION ISOLATION LEVEL SNAPSHOT; ");
+        before.push_str("SET TRANSACTION ISOLATION LEVEL SNAPSHOT; ");
+        after.push_str("; SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
     }
-    statement.text.insert_str(0, &settings);
+    statement.text = format!("{before}{}{after}", statement.text);
     statement
 }
 
@@ -150,4 +153,23 @@ pub(crate) fn checked(pieces: Pieces) -> Result<Pieces> {
         ));
     }
     Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_for_a_read_is_set_back_behind_it() {
+        let read = || question("SELECT 1".into(), Parameters::default(), vec![], Matching::Place);
+        let text = |isolation, timeout| isolated(read(), isolation, timeout).text;
+        assert_eq!(text(RowIsolation::ReadCommitted, None), "SELECT 1");
+        assert_eq!(
+            text(RowIsolation::Snapshot, Some(Duration::from_secs(5))),
+            "SET LOCK_TIMEOUT 5000; SET TRANSACTION ISOLATION LEVEL SNAPSHOT; SELECT 1; \
+             SET LOCK_TIMEOUT -1; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+        );
+        let long = Some(Duration::from_secs(u64::MAX));
+        assert!(text(RowIsolation::ReadCommitted, long).contains("2147483647"));
+    }
 }
