@@ -143,6 +143,12 @@ fn quoted_by_the_server(place: &Place, address: &str, port: u16) {
             );
             batch(&mut administrator, "EXEC fake.clear_faults");
             batch(&mut administrator, &plant);
+            if statement == "SELECT" {
+                // The server does send it.
+                let reply = batch(&mut administrator, "SELECT 1");
+                let sent: Vec<u8> = MARKER.encode_utf16().flat_map(u16::to_le_bytes).collect();
+                assert!(reply.windows(sent.len()).any(|window| window == sent));
+            }
             drive(place, &format!("error {number} of {statement}"), &source(port, right));
         }
     }
