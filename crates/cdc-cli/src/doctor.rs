@@ -129,6 +129,16 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_tells_of_every_check_and_outcome() {
+        let guide = include_str!("../../../docs/guide/doctor.md");
+        let checks = Check::ALL.iter().map(|check| check.name());
+        let outcomes = Outcome::ALL.iter().map(|outcome| outcome.name());
+        for name in checks.chain(outcomes) {
+            assert!(guide.contains(&format!("| `{name}` |")), "{name}");
+        }
+    }
+
+    #[test]
     fn people_read_the_worst_first_with_evidence_and_statement() {
         let table = TableName::new("dbo", "t");
         let right = Diagnosis::new(Check::TableRight, Outcome::Failure, "it may not be read")

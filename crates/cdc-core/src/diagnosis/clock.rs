@@ -11,10 +11,13 @@ pub(super) fn zone(seen: &Observations) -> Diagnosis {
         diagnosis.with("server_shows", seen.server.reading).with("server_utc", seen.server.utc)
     };
     let Some(zone) = seen.reader.zone else {
+        let version = seen.server.version.map_or_else(|| "unknown".into(), |v| v.to_string());
         return shown(Diagnosis::failure(
             check,
-            "nobody tells the zone of the server's clock, so no commit time is known",
+            "nobody tells the zone of the server's clock, so no commit time is known. SQL \
+             Server 2022 (version 16) and later tell it",
         ))
+        .with("version", version)
         .advise(
             "give source.time_zone: the zone that is set in the server's operating system, like \
              \"America/Sao_Paulo\" or \"E. South America Standard Time\"",

@@ -150,7 +150,11 @@ pub(super) fn availability_group(seen: &Observations) -> Diagnosis {
         Observed::Seen(primary) => *primary,
         Observed::Hidden { .. } => return shown(hidden(check, &seen.primary)),
     };
-    let shown = |diagnosis: Diagnosis| shown(diagnosis).with("primary", primary);
+    let shown = |diagnosis: Diagnosis| {
+        shown(diagnosis)
+            .with("primary", primary)
+            .with("read_only_intent", seen.reader.read_only_intent)
+    };
     if primary {
         return shown(Diagnosis::note(
             check,

@@ -88,8 +88,6 @@ pub enum RowIsolation {
 pub struct Reader {
     /// The login's user in the database; none when it could not be asked.
     pub user: Option<String>,
-    /// The login.
-    pub login: Option<String>,
     /// How rows of the tables are read.
     pub isolation: RowIsolation,
     /// True when everything on the way is encrypted.

@@ -66,7 +66,6 @@ fn healthy() -> Observations {
         now: noon(),
         reader: Reader {
             user: Some("reader".into()),
-            login: Some("reader".into()),
             isolation: RowIsolation::ReadCommitted,
             encrypted: true,
             any_certificate: false,

@@ -46,7 +46,6 @@ impl FakeSource {
             now,
             reader: Reader {
                 user: rights.user_name(&self.login),
-                login: None,
                 isolation: RowIsolation::default(),
                 encrypted: true,
                 any_certificate: false,

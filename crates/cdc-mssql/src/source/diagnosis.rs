@@ -71,7 +71,6 @@ impl MssqlSource {
                 zone,
                 read_only_intent: self.config.read_only_intent,
                 user: user.clone(),
-                login: login.clone(),
             },
             agent: self.looked_at(sql::agent(), &rights.server_state(), number_of_first).await?,
             scans: self.looked_at(sql::scans(), &state, scans).await?,

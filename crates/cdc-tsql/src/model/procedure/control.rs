@@ -36,6 +36,8 @@ pub(super) const PROCEDURES: &[ProcedureInfo] = &[
     control!("clear_scans", &[], clear_scans),
     control!("fail_cleanup", &[], fail_cleanup),
     control!("set_replica", &[may("@role", KIND)], set_replica),
+    control!("accept_token", &[must("@token", TEXT), must("@login", NAME)], accept_token),
+    control!("expire_tokens", &[], expire_tokens),
     control!("write_idle_entry", &[], write_idle_entry),
     control!("run_cleanup", &[may("@threshold", SqlType::Int)], run_cleanup),
     control!(
@@ -204,6 +206,28 @@ fn fail_cleanup(
 ) -> SqlResult<i32> {
     require_sysadmin(names)?;
     names.database.edit_jobs(|jobs| jobs.cleanup_outcome = 0);
+    Ok(0)
+}
+
+fn accept_token(
+    names: &Names<'_>,
+    arguments: &[Option<Typed>],
+    _: &mut dyn ProcedureOutput,
+) -> SqlResult<i32> {
+    require_sysadmin(names)?;
+    let arguments = Arguments(arguments);
+    let (token, login) = (arguments.text(0), arguments.text(1));
+    names.server.accept_token(&token.unwrap_or_default(), &login.unwrap_or_default());
+    Ok(0)
+}
+
+fn expire_tokens(
+    names: &Names<'_>,
+    _: &[Option<Typed>],
+    _: &mut dyn ProcedureOutput,
+) -> SqlResult<i32> {
+    require_sysadmin(names)?;
+    names.server.expire_tokens();
     Ok(0)
 }
 
