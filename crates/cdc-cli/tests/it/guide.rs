@@ -17,14 +17,17 @@ fn the_guides_first_file_runs_with_the_guides_commands() {
     let lines = block("sh");
     let commands: Vec<_> =
         lines.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).collect();
-    assert_eq!(commands, ["cdc run cdc.toml --once", "cdc status cdc.toml", "cdc run cdc.toml"]);
+    let [copy, status, doctor, follow] = &commands[..] else { panic!("{commands:?}") };
+    assert_eq!([*copy, *status], ["cdc run cdc.toml --once", "cdc status cdc.toml"]);
     // The last one has no end; the tests of `cdc run` stop it by a signal.
-    for line in &commands[..2] {
+    assert_eq!([*doctor, *follow], ["cdc doctor cdc.toml", "cdc run cdc.toml"]);
+    for line in [copy, status, doctor] {
         let words: Vec<_> = line.split(' ').skip(1).collect();
         let output = command(&words).current_dir(place.directory.path()).output();
         let ended = Ended::of(&output.expect("the binary starts"));
         assert_eq!(ended.code, 0, "{line}\n{}\n{}", ended.stdout, ended.stderr);
-        assert!(ended.stdout.contains("2013-11-03T23:00:00Z"), "{}", ended.stdout);
+        let seen = if line == doctor { "failure 0, " } else { "2013-11-03T23:00:00Z" };
+        assert!(ended.stdout.contains(seen), "{}", ended.stdout);
     }
     assert!(place.lake().join("bronze/planes/_delta_log").is_dir());
 }

@@ -41,7 +41,7 @@ pub(super) fn zone(seen: &Observations) -> Diagnosis {
     if zone.is_fixed() {
         return shown(Diagnosis::note(
             check,
-            "a fixed offset follows no change of the server's clock: right only without summer time",
+            "a fixed offset follows no change of the clock: right only without summer time",
         ));
     }
     shown(Diagnosis::fine(check, "the server's clock shows this zone"))

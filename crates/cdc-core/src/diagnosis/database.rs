@@ -76,7 +76,7 @@ pub(super) fn log_reuse(seen: &Observations) -> Diagnosis {
         .run(start),
         ("REPLICATION", Some(false)) => Diagnosis::note(
             check,
-            "the log waited for capture at its last checkpoint; capture moves, so it will be reused",
+            "the log waited for capture at the last checkpoint; capture moves, so it will be reused",
         ),
         ("AVAILABILITY_REPLICA", _) => Diagnosis::warning(
             check,
@@ -158,8 +158,8 @@ pub(super) fn availability_group(seen: &Observations) -> Diagnosis {
     if primary {
         return shown(Diagnosis::note(
             check,
-            "the primary replica. After a failover the capture and cleanup jobs do not follow: make \
-             them on the new primary",
+            "the primary replica. After a failover the capture and cleanup jobs do not follow: \
+             make them on the new primary",
         ))
         .run(
             "EXEC sys.sp_cdc_add_job @job_type = N'capture'; \
@@ -168,8 +168,8 @@ pub(super) fn availability_group(seen: &Observations) -> Diagnosis {
     }
     shown(Diagnosis::warning(
         check,
-        "a secondary replica: it is behind the primary, its rows are read under snapshot isolation, \
-         and the jobs and scans of capture can be looked at on the primary alone",
+        "a secondary replica: it is behind the primary, its rows are read under snapshot \
+         isolation, and the jobs and scans of capture can be looked at on the primary alone",
     ))
     .advise("run this against the primary too; leave source.read_only_intent out to be sent there")
 }

@@ -99,8 +99,8 @@ pub(super) fn cause(said: &str) -> Option<Error> {
     Some(Error::new(ErrorKind::Config, *words).remedy(*remedy))
 }
 
-/// The error of a connection that TLS failed for: with its cause, or in the library's words, without
-/// the advice that the driver adds for programmers.
+/// The error of a connection that TLS failed for: with its cause, or in the library's words,
+/// without the advice that the driver adds for programmers.
 pub(super) fn error(said: &str) -> Error {
     cause(said).unwrap_or_else(|| {
         let short = said.split(" To connect anyway").next().unwrap_or(said);

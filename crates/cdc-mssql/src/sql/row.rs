@@ -15,9 +15,9 @@ use crate::{
     name::ObjectName,
 };
 
-/// Puts around a read of a table's rows how it is isolated and how long it waits for locks. What is
-/// set in front is set back behind: whether a server does so itself when `sp_executesql` ends is not
-/// relied on. A read that fails in between takes its connection with it.
+/// Puts around a read of a table's rows how it is isolated and how long it waits for locks. What
+/// is set in front is set back behind: whether a server does so itself when `sp_executesql` ends
+/// is not relied on. A read that fails in between takes its connection with it.
 pub(crate) fn isolated(
     mut statement: Statement,
     isolation: RowIsolation,
