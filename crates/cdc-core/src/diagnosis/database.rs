@@ -76,7 +76,7 @@ pub(super) fn log_reuse(seen: &Observations) -> Diagnosis {
         .run(start),
         ("REPLICATION", Some(false)) => Diagnosis::note(
             check,
-            "the log waited for capture at the last checkpoint; capture moves, so it will be reused",
+            "the log waited for capture at the last checkpoint; capture moves, so that will pass",
         ),
         ("AVAILABILITY_REPLICA", _) => Diagnosis::warning(
             check,

@@ -58,3 +58,71 @@ fn the_views_that_clients_read_by_ordinal_have_their_columns_in_place() {
     let expected = expected.map(|(name, kind)| (name.into(), kind.into()));
     assert_eq!(shown, expected);
 }
+
+/// The error of a read; none when it is allowed.
+fn refused(rig: &Rig, view: &str) -> Option<i32> {
+    rig.read(view, &Scan::default()).err().map(|error| error.number)
+}
+
+#[test]
+fn the_state_of_server_database_and_agent_is_for_those_who_were_granted_it() {
+    let rig = Rig::as_reader();
+    let of_server = ["sys.dm_server_services", "sys.dm_hadr_database_replica_states"];
+    let of_database = ["sys.dm_cdc_log_scan_sessions", "sys.dm_cdc_errors"];
+    let of_agent = ["msdb.dbo.sysjobs", "msdb.dbo.sysjobactivity", "msdb.dbo.sysjobservers"];
+    for (views, number) in [(&of_server[..], 300), (&of_database, 262), (&of_agent, 229)] {
+        for view in views {
+            assert_eq!(refused(&rig, view), Some(number), "{view}");
+        }
+    }
+    let state = cdc_fake::Permission::ViewDatabaseState;
+    let on = cdc_fake::Securable::Database;
+    rig.database.set_permission(cdc_fake::GrantAction::Grant, state, &on, "reader").expect("known");
+    for view in of_database {
+        assert_eq!(refused(&rig, view), None, "{view}");
+    }
+    // Who may look at the server may look at its databases.
+    rig.database
+        .set_permission(cdc_fake::GrantAction::Revoke, state, &on, "reader")
+        .expect("known");
+    rig.server.show_state_to("reader", true).expect("known");
+    for view in of_server.iter().chain(&of_database) {
+        assert_eq!(refused(&rig, view), None, "{view}");
+    }
+}
+
+#[test]
+fn a_group_shows_its_replica_where_the_database_is_one() {
+    let rig = Rig::new();
+    let shown = |rig: &Rig| rig.read("sys.dm_hadr_database_replica_states", &Scan::default());
+    assert_eq!(shown(&rig).expect("allowed").len(), 0);
+    rig.database.set_options(|options| options.replica = Some(cdc_fake::ReplicaRole::Secondary));
+    let rows = shown(&rig).expect("allowed");
+    assert_eq!(rows.len(), 1);
+    assert_eq!((&rows[0][4], &rows[0][5]), (&true.into(), &false.into()));
+}
+
+#[test]
+fn the_log_waits_for_what_capture_has_not_read() {
+    let rig = Rig::new();
+    let wait = |rig: &Rig| {
+        let rows = rig.read("sys.databases", &Scan::default()).expect("allowed");
+        let columns = rig.names().relation(&object("sys.databases")).expect("there");
+        let at = columns.columns().iter().position(|column| column.name == "log_reuse_wait_desc");
+        let shop = rows.into_iter().find(|row| row[0] == "shop".into()).expect("there");
+        shop[at.expect("there")].clone()
+    };
+    assert_eq!(wait(&rig), "NOTHING".into());
+    rig.database.stop_capture();
+    rig.database
+        .transact(|tx| {
+            let request = cdc_fake::InsertRequest {
+                columns: Some(vec!["state".into()]),
+                rows: vec![vec![Some("x".into())]],
+                identity_insert: false,
+            };
+            tx.insert_rows(&cdc_core::TableName::new("dbo", "orders"), &request).map(|_| ())
+        })
+        .expect("fits");
+    assert_eq!(wait(&rig), "REPLICATION".into());
+}
