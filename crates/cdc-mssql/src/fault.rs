@@ -173,6 +173,25 @@ impl Fault {
         Self { number: None, transient: true, error: Error::new(ErrorKind::Unavailable, message) }
     }
 
+    /// The server said nothing for too long.
+    pub(crate) fn silence() -> Self {
+        let mut fault = Self::lost("the server is silent");
+        fault.error = fault.error.with("setting", "source.silence_max");
+        fault
+    }
+
+    /// TLS does not come about: for a certificate, or for want of a common version.
+    pub(crate) fn tls(message: &str) -> Self {
+        Self::permanent(
+            Error::new(ErrorKind::Config, "the encrypted connection cannot be made")
+                .with("tls", message)
+                .remedy(
+                    "give the authority that signed the server's certificate (source.tls_ca_file), \
+                     the name in it (source.tls_name), or for a test source.tls_trust_any = true",
+                ),
+        )
+    }
+
     /// Something that trying again does not change.
     pub(crate) fn permanent(error: Error) -> Self {
         Self { number: None, transient: false, error }
@@ -205,15 +224,7 @@ impl From<tiberius::error::Error> for Fault {
                 Self::lost(format!("the connection failed: {kind}")).with_detail(&message)
             }
             Driver::Routing { .. } => Self::lost("the server keeps sending the login elsewhere"),
-            Driver::Tls(message) => Self::permanent(
-                Error::new(ErrorKind::Config, "the encrypted connection cannot be made")
-                    .with("tls", message)
-                    .remedy(
-                        "give the authority that signed the server's certificate \
-                         (source.tls_ca_file), the name in it (source.tls_name), or for a test \
-                         source.tls_trust_any = true",
-                    ),
-            ),
+            Driver::Tls(message) => Self::tls(&message),
             Driver::Protocol(message) => Self::permanent(
                 Error::new(ErrorKind::InvalidData, "the server's answer cannot be understood")
                     .with("protocol", message),

@@ -35,7 +35,8 @@ pub(crate) async fn connect(config: &MssqlConfig) -> Result<Connection, Fault> {
     }
 }
 
-fn at(config: &MssqlConfig, mut fault: Fault) -> Fault {
+/// The fault with the server and the database that it is about.
+pub(crate) fn at(config: &MssqlConfig, mut fault: Fault) -> Fault {
     fault.error = fault
         .error
         .with("server", format_args!("{}:{}", config.host, config.port))
@@ -115,10 +116,18 @@ fn options(config: &MssqlConfig, host: &str, port: u16, login: AuthMethod) -> Co
 }
 
 async fn credentials(login: &Login) -> Result<AuthMethod, Fault> {
+    if let Login::Password { user, password } = login {
+        return Ok(AuthMethod::sql_server(user, password.reveal()));
+    }
+    Ok(AuthMethod::aad_token(token(login).await?.unwrap_or_default()))
+}
+
+/// The access token of a login that has one.
+pub(crate) async fn token(login: &Login) -> Result<Option<String>, Fault> {
     Ok(match login {
-        Login::Password { user, password } => AuthMethod::sql_server(user, password.reveal()),
-        Login::Token(token) => AuthMethod::aad_token(token.reveal()),
-        Login::TokenCommand(words) => AuthMethod::aad_token(printed(words).await?),
+        Login::Password { .. } => None,
+        Login::Token(token) => Some(token.reveal().to_owned()),
+        Login::TokenCommand(words) => Some(printed(words).await?),
     })
 }
 

@@ -15,9 +15,10 @@ use cdc_core::{
     port::{BatchStream, Bound, ChangeRequest, KeyRange, RowRequest, Source},
 };
 use cdc_fake::{FakeSource, Login, Zone};
+use cdc_mssql::{BulkReader, Encryption};
 use futures_util::TryStreamExt;
 
-use crate::rig::{OverTds, block_on};
+use crate::rig::{OverTds, READERS, block_on};
 
 async fn whole(stream: BatchStream) -> RecordBatch {
     let batches: Vec<_> = stream.try_collect().await.unwrap();
@@ -95,108 +96,119 @@ fn samples() -> Vec<(SqlType, Vec<Cell>)> {
 
 #[test]
 fn every_type_gives_the_batches_of_the_fake_source() {
-    block_on(async {
-        let rig = OverTds::plain(Zone::UTC).await;
-        let (table, instance) = (TableName::new("dbo", "types"), InstanceName::new("dbo_types"));
-        let mut columns = vec![Column::new("id", 1, SqlType::Int, false)];
-        let samples = samples();
-        for ((sql_type, _), id) in samples.iter().zip(2..) {
-            columns.push(Column::new(format!("c{id}"), id, sql_type.clone(), true));
-        }
-        rig.create_table(&table, &columns, &["id"]).await.unwrap();
-        rig.enable(&table, &instance, None).await.unwrap();
-        let rows = samples.iter().map(|(_, values)| values.len()).max().unwrap();
-        let mut statements = Vec::new();
-        for row in 0..=rows {
-            let mut cells = vec![Cell::Int(i64::try_from(row).unwrap())];
-            let value = |values: &Vec<Cell>| values.get(row).cloned().unwrap_or(Cell::Null);
-            cells.extend(samples.iter().map(|(_, values)| value(values)));
-            statements.push(Statement::Insert(table.clone(), cells));
-        }
-        let key = vec![Cell::Int(0)];
-        let set = vec![("c2".to_owned(), Cell::Null)];
-        statements.push(Statement::Update { table: table.clone(), key: key.clone(), set });
-        statements.push(Statement::Delete(table.clone(), key));
-        rig.transact(&statements).await.unwrap();
-        rig.capture().await.unwrap();
-        let wired: Arc<dyn Source> = rig.source().await;
-        let own = own(&rig);
-        let reference = TableRef::Table(table.clone());
-        let told = wired.instances(&reference).await.unwrap();
-        assert_eq!(told, own.instances(&reference).await.unwrap());
-        let range = range(wired.as_ref(), &instance).await;
-        let columns = told[0].columns.clone();
-        let changes = ChangeRequest {
-            instance,
-            columns: columns.clone(),
-            range,
-            time_before: None,
-            batch_rows: 1_000,
-        };
-        let expected = whole(own.changes(changes.clone()).await.unwrap()).await;
-        assert_eq!(whole(wired.changes(changes).await.unwrap()).await, expected);
-        let request = RowRequest {
-            table,
-            columns,
-            key: Vec::new(),
-            range: KeyRange::default(),
-            batch_rows: 1_000,
-        };
-        let expected = whole(own.rows(request.clone()).await.unwrap()).await;
-        assert_eq!(whole(wired.rows(request).await.unwrap()).await, expected);
-    });
+    for reader in READERS {
+        block_on(async {
+            compare_types(OverTds::plain(Zone::UTC).await.read_by(*reader)).await;
+            compare_types(OverTds::encrypted(Encryption::Required).await.read_by(*reader)).await;
+        });
+    }
+}
+
+/// Reads every type over TDS and from the fake's own source.
+pub(crate) async fn compare_types(rig: OverTds) {
+    let (table, instance) = (TableName::new("dbo", "types"), InstanceName::new("dbo_types"));
+    let mut columns = vec![Column::new("id", 1, SqlType::Int, false)];
+    let samples = samples();
+    for ((sql_type, _), id) in samples.iter().zip(2..) {
+        columns.push(Column::new(format!("c{id}"), id, sql_type.clone(), true));
+    }
+    rig.create_table(&table, &columns, &["id"]).await.unwrap();
+    rig.enable(&table, &instance, None).await.unwrap();
+    let rows = samples.iter().map(|(_, values)| values.len()).max().unwrap();
+    let mut statements = Vec::new();
+    for row in 0..=rows {
+        let mut cells = vec![Cell::Int(i64::try_from(row).unwrap())];
+        let value = |values: &Vec<Cell>| values.get(row).cloned().unwrap_or(Cell::Null);
+        cells.extend(samples.iter().map(|(_, values)| value(values)));
+        statements.push(Statement::Insert(table.clone(), cells));
+    }
+    let key = vec![Cell::Int(0)];
+    let set = vec![("c2".to_owned(), Cell::Null)];
+    statements.push(Statement::Update { table: table.clone(), key: key.clone(), set });
+    statements.push(Statement::Delete(table.clone(), key));
+    rig.transact(&statements).await.unwrap();
+    rig.capture().await.unwrap();
+    let wired: Arc<dyn Source> = rig.source().await;
+    let own = own(&rig);
+    let reference = TableRef::Table(table.clone());
+    let told = wired.instances(&reference).await.unwrap();
+    assert_eq!(told, own.instances(&reference).await.unwrap());
+    let range = range(wired.as_ref(), &instance).await;
+    let columns = told[0].columns.clone();
+    let changes = ChangeRequest {
+        instance,
+        columns: columns.clone(),
+        range,
+        time_before: None,
+        batch_rows: 1_000,
+    };
+    let expected = whole(own.changes(changes.clone()).await.unwrap()).await;
+    assert_eq!(whole(wired.changes(changes).await.unwrap()).await, expected);
+    let request = RowRequest {
+        table,
+        columns,
+        key: Vec::new(),
+        range: KeyRange::default(),
+        batch_rows: 1_000,
+    };
+    let expected = whole(own.rows(request.clone()).await.unwrap()).await;
+    assert_eq!(whole(wired.rows(request).await.unwrap()).await, expected);
 }
 
 /// A night in which a clock shows an hour twice: one table commits, the other's commits lie between.
 #[test]
 fn commit_times_are_those_of_the_fake_source_through_a_repeated_hour() {
-    block_on(async {
-        let rig = OverTds::plain(Zone::Named(chrono_tz::Europe::Berlin)).await;
-        let clock = rig.fake.server().clock().clone();
-        let dusk: chrono::DateTime<chrono::Utc> = "2026-10-24T22:00:00Z".parse().unwrap();
-        clock.advance_to(Timestamp::from(dusk));
-        let columns = vec![Column::new("id", 1, SqlType::Int, false)];
-        let tables = ["ours", "theirs"].map(|name| TableName::new("dbo", name));
-        let instances = ["dbo_ours", "dbo_theirs"].map(InstanceName::new);
-        for (table, instance) in tables.iter().zip(&instances) {
-            rig.create_table(table, &columns, &["id"]).await.unwrap();
-            rig.enable(table, instance, None).await.unwrap();
+    for reader in READERS {
+        block_on(compare_times(*reader));
+    }
+}
+
+async fn compare_times(reader: BulkReader) {
+    let rig = OverTds::plain(Zone::Named(chrono_tz::Europe::Berlin)).await.read_by(reader);
+    let clock = rig.fake.server().clock().clone();
+    let dusk: chrono::DateTime<chrono::Utc> = "2026-10-24T22:00:00Z".parse().unwrap();
+    clock.advance_to(Timestamp::from(dusk));
+    let columns = vec![Column::new("id", 1, SqlType::Int, false)];
+    let tables = ["ours", "theirs"].map(|name| TableName::new("dbo", name));
+    let instances = ["dbo_ours", "dbo_theirs"].map(InstanceName::new);
+    for (table, instance) in tables.iter().zip(&instances) {
+        rig.create_table(table, &columns, &["id"]).await.unwrap();
+        rig.enable(table, instance, None).await.unwrap();
+    }
+    // Every 17 minutes for six hours; ours only each third time.
+    for id in 0..21 {
+        let table = if id % 3 == 0 { &tables[0] } else { &tables[1] };
+        let insert = Statement::Insert(table.clone(), vec![Cell::Int(id)]);
+        rig.transact(&[insert]).await.unwrap();
+        rig.pass(Duration::from_secs(17 * 60)).await.unwrap();
+    }
+    rig.capture().await.unwrap();
+    let wired = rig.source().await;
+    let own = own(&rig);
+    for instance in &instances {
+        let all = range(wired.as_ref(), instance).await;
+        let request = |range| ChangeRequest {
+            instance: instance.clone(),
+            columns: columns.clone(),
+            range,
+            time_before: None,
+            batch_rows: 2,
+        };
+        let expected = whole(own.changes(request(all)).await.unwrap()).await;
+        assert_eq!(whole(wired.changes(request(all)).await.unwrap()).await, expected);
+        // Begun in the middle, the times are the same.
+        let mut after = all.from();
+        while let Some(next) = own.nth_commit_after(after, 4).await.unwrap() {
+            let range = ClosedRange::new(next, all.to()).unwrap();
+            let theirs = whole(own.changes(request(range)).await.unwrap()).await;
+            let ours = whole(wired.changes(request(range)).await.unwrap()).await;
+            assert_eq!(ours, theirs);
+            let time = own.commit_time(next).await.unwrap();
+            assert_eq!(wired.commit_time(next).await.unwrap(), time);
+            let moment = time.unwrap().plus_micros(60_000_000);
+            let found = own.position_at(moment).await.unwrap();
+            assert_eq!(wired.position_at(moment).await.unwrap(), found);
+            after = next;
         }
-        // Every 17 minutes for six hours; ours only each third time.
-        for id in 0..21 {
-            let table = if id % 3 == 0 { &tables[0] } else { &tables[1] };
-            let insert = Statement::Insert(table.clone(), vec![Cell::Int(id)]);
-            rig.transact(&[insert]).await.unwrap();
-            rig.pass(Duration::from_secs(17 * 60)).await.unwrap();
-        }
-        rig.capture().await.unwrap();
-        let wired = rig.source().await;
-        let own = own(&rig);
-        for instance in &instances {
-            let all = range(wired.as_ref(), instance).await;
-            let request = |range| ChangeRequest {
-                instance: instance.clone(),
-                columns: columns.clone(),
-                range,
-                time_before: None,
-                batch_rows: 2,
-            };
-            let expected = whole(own.changes(request(all)).await.unwrap()).await;
-            assert_eq!(whole(wired.changes(request(all)).await.unwrap()).await, expected);
-            // Begun in the middle, the times are the same.
-            let mut after = all.from();
-            while let Some(next) = own.nth_commit_after(after, 4).await.unwrap() {
-                let range = ClosedRange::new(next, all.to()).unwrap();
-                let theirs = whole(own.changes(request(range)).await.unwrap()).await;
-                let ours = whole(wired.changes(request(range)).await.unwrap()).await;
-                assert_eq!(ours, theirs);
-                let time = own.commit_time(next).await.unwrap();
-                assert_eq!(wired.commit_time(next).await.unwrap(), time);
-                let moment = time.unwrap().plus_micros(60_000_000);
-                let found = own.position_at(moment).await.unwrap();
-                assert_eq!(wired.position_at(moment).await.unwrap(), found);
-                after = next;
-            }
-        }
-    });
+    }
 }

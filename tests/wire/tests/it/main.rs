@@ -13,5 +13,10 @@ mod fake_harness;
 
 mod conformance;
 mod equality;
+mod forge;
+mod relay;
 mod rig;
+#[cfg(feature = "mssql-tds")]
+mod strict;
 mod trouble;
+mod types;
