@@ -23,7 +23,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Run every test: tidy, fmt, clippy, cargo test, the second driver, the simulator, readers, clients.
+    /// Run every test: tidy, fmt, clippy, cargo test, mssql-tds, the simulator, readers, clients.
     Test,
     /// Run every test and let nothing be skipped.
     ///

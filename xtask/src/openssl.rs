@@ -1,5 +1,5 @@
-//! The one library of the system that a part of the project needs: OpenSSL, for the second driver of
-//! SQL Server.
+//! The one library of the system that a part of the project needs: OpenSSL, for the second driver
+//! of SQL Server.
 
 use std::{env, process::Command};
 

@@ -58,7 +58,7 @@ impl Wire {
         for reader in READERS {
             let recording = Recording::of(stage.address, |address| {
                 let source = stage::source(address, *reader);
-                match one_thread()?.block_on(stage::read(&source, &mut drop))? {
+                match one_thread()?.block_on(stage::read(&source, drop))? {
                     read if read == rows => Ok(()),
                     read => Err(format!("{read} rows were recorded, not {rows}").into()),
                 }
@@ -171,7 +171,7 @@ impl Wire {
             runtime.block_on(async {
                 let tasks = [0, 1].map(|_| {
                     let source = reader.source.clone();
-                    tokio::spawn(async move { stage::read(&source, &mut drop).await })
+                    tokio::spawn(async move { stage::read(&source, drop).await })
                 });
                 for task in tasks {
                     check(task.await??, rows)?;
@@ -182,7 +182,7 @@ impl Wire {
         let alone = || {
             runtime.block_on(async {
                 let source = reader.source.clone();
-                let task = tokio::spawn(async move { stage::read(&source, &mut drop).await });
+                let task = tokio::spawn(async move { stage::read(&source, drop).await });
                 check(task.await??, rows)
             })
         };
@@ -232,7 +232,7 @@ impl Reader {
     /// CPU seconds of the one thread that reads all rows.
     fn cost(&self, runtime: &Runtime, rows: usize) -> Outcome<f64> {
         let begun = thread_cpu_seconds();
-        let read = runtime.block_on(stage::read(&self.source, &mut drop))?;
+        let read = runtime.block_on(stage::read(&self.source, drop))?;
         let cost = thread_cpu_seconds() - begun;
         check(read, rows)?;
         Ok(cost)
@@ -281,7 +281,7 @@ mod tests {
         let runtime = one_thread().expect("a runtime");
         for reader in wire.readers(3).expect("readers") {
             let mut batches: Vec<RecordBatch> = Vec::new();
-            let read = stage::read(&reader.source, &mut |batch| batches.push(batch));
+            let read = stage::read(&reader.source, |batch| batches.push(batch));
             assert_eq!(runtime.block_on(read).expect("read"), 900);
             let ours = concat_batches(&batches[0].schema(), &batches).expect("one schema");
             let mut socket = TcpStream::connect(reader.replay.address()).expect("connects");

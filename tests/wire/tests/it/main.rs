@@ -14,9 +14,9 @@ mod fake_harness;
 mod conformance;
 mod equality;
 mod forge;
+mod oddity;
 mod relay;
 mod rig;
 #[cfg(feature = "mssql-tds")]
 mod strict;
 mod trouble;
-mod types;

@@ -1,5 +1,5 @@
-//! A decoder as one would write it by hand for these columns alone: a blocking socket, rows straight
-//! into the columns of a batch. It is what the bulk reader is measured against.
+//! A decoder as one would write it by hand for these columns alone: a blocking socket, rows
+//! straight into the columns of a batch. It is what the bulk reader is measured against.
 
 use std::{io::Read, net::TcpStream, sync::Arc};
 

@@ -26,8 +26,8 @@ const PACKET_BYTES: usize = 16_383;
 /// Bytes that are given to the socket at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Requests and the packets that answer them.
-type Answers = HashMap<Vec<u8>, Arc<[u8]>>;
+/// What requests are known by, with their packets and the packets that answer them.
+type Answers = HashMap<Vec<u8>, (Vec<u8>, Arc<[u8]>)>;
 
 /// What was said.
 #[derive(Debug, Default)]
@@ -60,8 +60,10 @@ impl Recording {
         while let Some(request) = message(&mut client)? {
             server.write_all(&request)?;
             let reply = message(&mut server)?.ok_or("the server went away")?;
+            // Kept before the client goes on: it may end with this answer.
+            let answer: Arc<[u8]> = reply.as_slice().into();
+            self.kept().insert(key(&request)?, (request, answer));
             client.write_all(&reply)?;
-            self.kept().insert(key(&request), reply.into());
         }
         Ok(())
     }
@@ -73,7 +75,7 @@ impl Recording {
     /// The request with the largest answer, and the answer's tokens.
     fn most(&self) -> Outcome<(Vec<u8>, Vec<u8>)> {
         let kept = self.kept();
-        let most = kept.iter().max_by_key(|(_, packets)| packets.len());
+        let most = kept.values().max_by_key(|(_, packets)| packets.len());
         let (request, packets) = most.ok_or("nothing was recorded")?;
         Ok((request.clone(), tokens(packets)?))
     }
@@ -92,7 +94,8 @@ impl Recording {
 /// The largest answer, whose rows are said again and again.
 #[derive(Debug)]
 struct Repeated {
-    request: Vec<u8>,
+    /// What its request is known by.
+    key: Vec<u8>,
     tokens: Vec<u8>,
     /// Where its rows begin and end.
     rows: (usize, usize),
@@ -141,7 +144,7 @@ fn repeated(recording: &Recording, times: usize) -> Outcome<Repeated> {
     let ends = row_ends(&tokens)?;
     let (first, last) = (ends.first().copied(), ends.last().copied());
     let rows = first.zip(last).ok_or("the largest answer has no rows")?;
-    Ok(Repeated { request, tokens, rows, times })
+    Ok(Repeated { key: key(&request)?, tokens, rows, times })
 }
 
 /// Answers a client until it goes away.
@@ -154,11 +157,11 @@ fn answer(
     client.set_nodelay(true)?;
     let mut counted = thread_cpu_seconds();
     while let Some(request) = message(&mut client)? {
-        let key = key(&request);
+        let key = key(&request)?;
         match repeated {
-            Some(repeated) if repeated.request == key => repeated.say(&mut client)?,
+            Some(repeated) if repeated.key == key => repeated.say(&mut client)?,
             _ => {
-                let kept = recording.kept().get(&key).cloned();
+                let kept = recording.kept().get(&key).map(|(_, reply)| Arc::clone(reply));
                 let reply = kept.ok_or("a request that was not recorded")?;
                 reply.chunks(WRITE_BYTES).try_for_each(|part| client.write_all(part))?;
             }
@@ -230,12 +233,14 @@ impl Packets<'_> {
     }
 }
 
-/// What a request is known by.
-fn key(request: &[u8]) -> Vec<u8> {
-    match request.first() {
-        Some(kind @ (LOGIN | PRELOGIN)) => vec![*kind],
-        _ => request.to_vec(),
+/// What a request is known by: its kind, and what is in its packets. They are numbered.
+fn key(request: &[u8]) -> Outcome<Vec<u8>> {
+    let kind = request.first().copied().ok_or("an empty request")?;
+    let mut key = vec![kind];
+    if kind != LOGIN && kind != PRELOGIN {
+        key.extend(tokens(request)?);
     }
+    Ok(key)
 }
 
 /// The packets of the next message; none at the end.

@@ -98,7 +98,7 @@ pub(super) fn source(address: SocketAddr, reader: BulkReader) -> MssqlSource {
 /// Reads the table of twelve columns, and gives the number of rows.
 pub(super) async fn read(
     source: &MssqlSource,
-    take: &mut dyn FnMut(RecordBatch),
+    mut take: impl FnMut(RecordBatch) + Send,
 ) -> Outcome<usize> {
     let request = RowRequest {
         table: TableName::new("dbo", TABLE),

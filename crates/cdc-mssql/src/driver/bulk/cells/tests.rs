@@ -1,3 +1,5 @@
+//! What becomes of the cells that the decoder pushes.
+
 use std::sync::Arc;
 
 use arrow_array::{Array, cast::AsArray, types::Decimal128Type};
