@@ -10,7 +10,7 @@ use std::{pin::pin, sync::Arc};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use mssql_tds::connection::tds_client::{ResultSet, StatementResult, TdsClient};
+use mssql_tds::connection::tds_client::{BufferedRowPoll, ResultSet, StatementResult, TdsClient};
 use tokio::time::timeout;
 
 use self::{cells::Cells, connection::connect};
@@ -108,13 +108,22 @@ async fn rows(
     let places = statement.places(metadata.iter().map(|column| column.column_name.as_str()))?;
     let mut cells = Cells::new(batch, &places, metadata.len());
     loop {
-        let is_row = {
-            // Its state is inside: a row that has begun must be read by the same future.
-            let mut row = pin!(client.next_row_into(&mut cells));
-            // Rows that have come are taken without a timer for each.
-            match row.as_mut().now_or_never() {
-                Some(row) => row?,
-                None => within(config, row).await?,
+        // Most rows are there whole.
+        let is_row = match client.try_next_buffered_row_into(&mut cells)? {
+            BufferedRowPoll::Complete => true,
+            BufferedRowPoll::Exhausted => false,
+            BufferedRowPoll::Partial => {
+                within(config, client.finish_row_into(&mut cells)).await?;
+                true
+            }
+            BufferedRowPoll::Pending => {
+                // Its state is inside: a row that has begun must be read by the same future.
+                let mut row = pin!(client.next_row_into(&mut cells));
+                // What has come is taken without a timer for each row.
+                match row.as_mut().now_or_never() {
+                    Some(row) => row?,
+                    None => within(config, row).await?,
+                }
             }
         };
         cells.check()?;

@@ -56,7 +56,8 @@ impl Recording {
 
     fn relay(&self, mut client: TcpStream, server: SocketAddr) -> Outcome<()> {
         let mut server = TcpStream::connect(server)?;
-        (client.set_nodelay(true)?, server.set_nodelay(true)?);
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
         while let Some(request) = message(&mut client)? {
             server.write_all(&request)?;
             let reply = message(&mut server)?.ok_or("the server went away")?;

@@ -156,6 +156,6 @@ fn row(number: usize) -> Outcome<Vec<Value>> {
         or_null(format!("SKU-{:05}", number % 1_000 * 97).as_str().into()),
         Value::DateTime2(17_800_000_000_000_000_i64.saturating_add(id.saturating_mul(10))),
         or_null(Value::from(0.25)),
-        (number % 2 == 0).into(),
+        number.is_multiple_of(2).into(),
     ])
 }
