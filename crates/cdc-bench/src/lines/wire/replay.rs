@@ -1,7 +1,7 @@
 //! A server that says again what another one said once, at the speed of memory.
 //!
 //! Requests are known by their bytes. What comes before the login, and the login itself, are known
-//! by their kind, since drivers put something new into each.
+//! by their kind and length, since drivers put something new into each.
 
 use std::{
     collections::HashMap,
@@ -234,12 +234,14 @@ impl Packets<'_> {
     }
 }
 
-/// What a request is known by: its kind, and what is in its packets. They are numbered.
+/// What a request is known by: its kind, and what is in its packets, which are numbered. Of a login
+/// it is the length: it tells one driver's from another's.
 fn key(request: &[u8]) -> Outcome<Vec<u8>> {
     let kind = request.first().copied().ok_or("an empty request")?;
     let mut key = vec![kind];
-    if kind != LOGIN && kind != PRELOGIN {
-        key.extend(tokens(request)?);
+    match kind {
+        LOGIN | PRELOGIN => key.extend(request.len().to_le_bytes()),
+        _ => key.extend(tokens(request)?),
     }
     Ok(key)
 }

@@ -152,7 +152,7 @@ fn row(number: usize) -> Outcome<Vec<Value>> {
         id.into(),
         (id.wrapping_mul(7_919).rem_euclid(100_003)).into(),
         or_null(Value::decimal(i128::from(id) * 12_345_678_901)),
-        format!("order {id:07}").as_str().into(),
+        format!("order {id:07}: sent").as_str().into(),
         or_null(format!("SKU-{:05}", number % 1_000 * 97).as_str().into()),
         Value::DateTime2(17_800_000_000_000_000_i64.saturating_add(id.saturating_mul(10))),
         or_null(Value::from(0.25)),
