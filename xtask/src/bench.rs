@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{Result, openssl, steps, workspace::Workspace};
+use crate::{Result, clients, openssl, steps, workspace::Workspace};
 
 const PACKAGE: &str = "cdc-bench";
 
@@ -25,6 +25,11 @@ pub fn run(workspace: &Workspace, lines: &[String], quick: bool) -> Result<()> {
     command.args(lines);
     if quick {
         command.arg("--quick");
+    }
+    // The clients of others that the line about the wire is measured against.
+    if let Some(python) = clients::python(workspace) {
+        command.env("CDC_BENCH_PYTHON", python);
+        command.env("CDC_BENCH_RATE", workspace.root.join("tests/clients/python/rate.py"));
     }
     steps::run_to_end(&mut command)
 }

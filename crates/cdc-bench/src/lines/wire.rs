@@ -6,6 +6,7 @@
 //! these columns alone.
 
 mod decoder;
+mod foreign;
 mod latency;
 mod replay;
 mod stage;
@@ -41,7 +42,8 @@ pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<(
     wire.speed(scale.pick(25, 2), scale.pick(9, 1), report)?;
     wire.connections(scale.pick(50, 2), scale.pick(7, 1), report)?;
     whole::measure(scale, report)?;
-    latency::measure(scale, report)
+    latency::measure(scale, report)?;
+    foreign::measure(scale, report)
 }
 
 /// What the server said to each reader, and how much that is.

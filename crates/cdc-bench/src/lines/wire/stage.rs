@@ -18,9 +18,9 @@ use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::{Outcome, changes::BATCH_ROWS, machine::two_threads};
 
-const USER: &str = "sa";
-const PASSWORD: &str = "Bench-1234";
-const DATABASE: &str = "bench";
+pub(super) const USER: &str = "sa";
+pub(super) const PASSWORD: &str = "Bench-1234";
+pub(super) const DATABASE: &str = "bench";
 const TABLE: &str = "mixed";
 /// 2026-06-01, when every history of the measurements begins.
 const BEGIN: i64 = 1_780_272_000_000_000;
