@@ -46,7 +46,9 @@ def mssql_python(host, port, user, password, database, query, _directory):
 def connectorx(host, port, user, password, database, query, _directory):
     import connectorx as driver
 
-    address = url("mssql", host, port, user, password, database) + "?encrypt=false"
+    address = url("mssql", host, port, user, password, database) + (
+        "?encrypt=false&trust_server_certificate=true"
+    )
     return lambda: driver.read_sql(address, query, return_type="arrow").num_rows
 
 

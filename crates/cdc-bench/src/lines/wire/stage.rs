@@ -10,8 +10,8 @@ use cdc_core::{
     time::ServerZone,
 };
 use cdc_fake::{FakeDatabase, FakeServer, TableDefinition, Value, VirtualClock, Zone};
-use cdc_mssql::{BulkReader, Encryption, Login, MssqlConfig, MssqlSource, Secret};
-use cdc_tds::Settings;
+use cdc_mssql::{BulkReader, Login, MssqlConfig, MssqlSource, Secret};
+use cdc_tds::{Encryption, Settings};
 use cdc_tsql::ServerSettings;
 use futures_util::TryStreamExt;
 use tokio::{net::TcpListener, runtime::Runtime};
@@ -49,8 +49,17 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// An empty database.
+    /// An empty database, without TLS.
     pub(super) fn start() -> Outcome<Self> {
+        Self::with_encryption(Encryption::Off)
+    }
+
+    /// An empty database, with TLS for who wants it.
+    pub(super) fn offering_tls() -> Outcome<Self> {
+        Self::with_encryption(Encryption::Offered)
+    }
+
+    fn with_encryption(encryption: Encryption) -> Outcome<Self> {
         let clock = VirtualClock::manual(Timestamp::from_micros(BEGIN));
         let fake = FakeServer::new(clock.clone(), Zone::UTC);
         fake.set_sa_password(PASSWORD);
@@ -59,7 +68,6 @@ impl Stage {
         let runtime = two_threads()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;
-        let encryption = cdc_tds::Encryption::Off;
         let settings = Settings { encryption, ..Settings::default() };
         runtime.spawn(cdc_tds::serve(listener, service, settings, std::future::pending()));
         Ok(Self { clock, database, address, _runtime: runtime })
@@ -87,7 +95,7 @@ pub(super) fn source(address: SocketAddr, reader: BulkReader) -> MssqlSource {
     let login = Login::Password { user: USER.into(), password: Secret::new(PASSWORD) };
     let mut config = MssqlConfig::new("127.0.0.1", DATABASE, login);
     config.port = address.port();
-    config.encryption = Encryption::Off;
+    config.encryption = cdc_mssql::Encryption::Off;
     config.zone = Some(ServerZone::UTC);
     config.bulk_reader = Some(reader);
     // What is not recorded is not there the next time either.
