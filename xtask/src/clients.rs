@@ -11,7 +11,7 @@ mod program;
 mod server;
 mod verdict;
 
-use std::time::Instant;
+use std::{path::PathBuf, time::Instant};
 
 pub use client::Client;
 use environment::Environment;
@@ -37,6 +37,12 @@ pub struct Ran {
     pub passed: Vec<&'static str>,
     /// The clients that cannot be run here.
     pub skipped: Vec<&'static str>,
+}
+
+/// The Python of the private environment with the clients, when there is one.
+#[must_use]
+pub fn python(workspace: &Workspace) -> Option<PathBuf> {
+    Some(Environment::new(workspace).python()).filter(|python| python.exists())
 }
 
 /// Runs every client at hand against a server of its own.

@@ -23,12 +23,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Run every test: tidy, fmt, clippy, cargo test, the simulator, readers, clients.
+    /// Run every test: tidy, fmt, clippy, cargo test, mssql-tds, the simulator, readers, clients.
     Test,
     /// Run every test and let nothing be skipped.
     ///
-    /// The same as `test` with a CDC_REQUIRE that lists fmt, clippy, the readers duckdb and
-    /// polars-deltalake, and every client; a value given in the environment wins.
+    /// The same as `test` with a CDC_REQUIRE that lists fmt, clippy, mssql-tds, the readers duckdb
+    /// and polars-deltalake, and every client; a value given in the environment wins.
     Ci,
     /// Check the rules of the source tree; each breach is `path:line: rule: what to do`.
     Tidy {

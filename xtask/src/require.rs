@@ -11,7 +11,7 @@ use crate::{Failure, Result};
 pub const VARIABLE: &str = "CDC_REQUIRE";
 
 /// Every name the variable may hold: tools, readers, clients, and live servers of the test package.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "fmt",
     "clippy",
     "duckdb",
@@ -27,11 +27,12 @@ pub const NAMES: [&str; 15] = [
     "debezium",
     "rivet",
     "mssql-cdc-pyspark",
+    "mssql-tds",
 ];
 
 /// What `cargo xtask ci` requires when the variable is not set.
 pub const CI: &str = "duckdb,polars-deltalake,fmt,clippy,tsql,pymssql,pytds,mssql-python,\
-                      connectorx,tedious,rivet,mssql-cdc-pyspark,debezium";
+                      connectorx,tedious,rivet,mssql-cdc-pyspark,debezium,mssql-tds";
 
 /// The names that may not be skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    Failure, Finding, Result, Tree, clients, readers,
+    Failure, Finding, Result, Tree, clients, openssl, readers,
     require::{self, Required},
     simulation, tidy as rules,
     workspace::{self, Workspace},
@@ -20,6 +20,7 @@ enum Step {
     Fmt,
     Clippy,
     Test,
+    MssqlTds,
     Planted,
     Sim,
     Readers,
@@ -40,6 +41,17 @@ const CLIPPY_PLANTED: [&str; 9] = [
     "warnings",
 ];
 
+/// The second command of the step for the second driver of SQL Server.
+const CLIPPY_MSSQL_TDS: [&str; 7] = [
+    "clippy",
+    "--package=cdc-mssql",
+    "--all-targets",
+    "--features=cdc-mssql/mssql-tds",
+    "--",
+    "-D",
+    "warnings",
+];
+
 /// How a step ended.
 enum Outcome {
     Passed(Duration),
@@ -51,11 +63,12 @@ enum Outcome {
 }
 
 impl Step {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Tidy,
         Self::Fmt,
         Self::Clippy,
         Self::Test,
+        Self::MssqlTds,
         Self::Sim,
         Self::Planted,
         Self::Readers,
@@ -68,6 +81,7 @@ impl Step {
             Self::Fmt => "fmt",
             Self::Clippy => "clippy",
             Self::Test => "test",
+            Self::MssqlTds => openssl::MSSQL_TDS,
             Self::Planted => "planted",
             Self::Sim => "sim",
             Self::Readers => "readers",
@@ -82,6 +96,12 @@ impl Step {
             Self::Fmt => &["fmt", "--all", "--check"],
             Self::Clippy => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
             Self::Test => &["test", "--workspace"],
+            Self::MssqlTds => &[
+                "test",
+                "--package=cdc-mssql",
+                "--package=cdc-wire-tests",
+                "--features=cdc-wire-tests/mssql-tds",
+            ],
             Self::Planted => &[
                 "test",
                 "--workspace",
@@ -98,6 +118,7 @@ impl Step {
         let component = match self {
             Self::Fmt => "rustfmt",
             Self::Clippy => "clippy",
+            Self::MssqlTds => return openssl::missing(),
             _ => return None,
         };
         let present = workspace::succeeds(&mut workspace.cargo(&[self.name(), "--version"]));
@@ -117,12 +138,15 @@ impl Step {
                 let ran = clients::run(workspace, required, &clients::Request::default())?;
                 return Ok(Outcome::of(&ran.passed, ran.skipped, start.elapsed()));
             }
-            Self::Fmt | Self::Clippy | Self::Test | Self::Planted => {
+            Self::Fmt | Self::Clippy | Self::Test | Self::MssqlTds | Self::Planted => {
                 let mut command = workspace.cargo(self.arguments());
                 command.env(require::VARIABLE, required.text());
                 run_to_end(&mut command)?;
                 if self == Self::Clippy {
                     run_to_end(&mut workspace.cargo(&CLIPPY_PLANTED))?;
+                }
+                if self == Self::MssqlTds {
+                    run_to_end(&mut workspace.cargo(&CLIPPY_MSSQL_TDS))?;
                 }
             }
         }
@@ -194,7 +218,7 @@ pub fn run(workspace: &Workspace, required: &Required) -> Result<()> {
     }
     println!("summary");
     for (name, outcome) in &outcomes {
-        println!("  {name:<8} {outcome}");
+        println!("  {name:<9} {outcome}");
     }
     failed.map_or(Ok(()), Err)
 }

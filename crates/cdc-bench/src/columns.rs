@@ -11,6 +11,7 @@ use arrow_array::{
     Int64Array, StringArray, TimestampMicrosecondArray,
 };
 use cdc_core::{Column, Length, SqlType, TableName, TableSpec};
+use cdc_fake::{TableDefinition, Value};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -51,6 +52,37 @@ pub(crate) fn columns() -> Vec<Column> {
 pub(crate) fn spec(name: &str) -> Outcome<TableSpec> {
     let source = TableName::new("dbo", name);
     Ok(TableSpec::new(name, source, columns(), vec!["id".into()])?)
+}
+
+/// The table as the fake server keeps it.
+pub(crate) fn table_definition(name: &str) -> TableDefinition {
+    columns().iter().fold(TableDefinition::new(name), |table, column| {
+        if column.nullable {
+            table.nullable(&column.name, column.sql_type.clone())
+        } else {
+            table.column(&column.name, column.sql_type.clone())
+        }
+    })
+}
+
+/// A row as a statement gives it.
+pub(crate) fn values(row: &Row) -> Vec<Value> {
+    let or_null = |value: Option<Value>| value.unwrap_or(Value::Null);
+    vec![
+        row.id.into(),
+        row.customer.into(),
+        i32::from(row.status).into(),
+        row.active.into(),
+        Value::decimal(row.amount),
+        or_null(row.weight.map(Value::decimal)),
+        or_null(row.rate.map(Value::from)),
+        // 100 ns, as the server keeps them.
+        Value::DateTime2(row.placed.saturating_mul(10)),
+        or_null(row.due.map(Value::Date)),
+        row.code.as_str().into(),
+        row.title.as_str().into(),
+        or_null(row.note.as_deref().map(Value::from)),
+    ]
 }
 
 /// One row's values.

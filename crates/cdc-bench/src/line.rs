@@ -44,13 +44,15 @@ pub enum Line {
     Time,
     /// The in-memory server over a socket: rows, connections, first row, memory.
     Server,
+    /// From the wire to Arrow and to a bronze table.
+    Wire,
     /// Settings of the Parquet files: size, write time, scan time. Not part of a run of all lines.
     Parquet,
 }
 
 impl Line {
     /// The lines that a run without names takes.
-    pub const TARGETS: [Self; 9] = [
+    pub const TARGETS: [Self; 10] = [
         Self::Append,
         Self::Engine,
         Self::Huge,
@@ -60,6 +62,7 @@ impl Line {
         Self::Small,
         Self::Time,
         Self::Server,
+        Self::Wire,
     ];
 
     /// The name on the command line.
@@ -83,6 +86,7 @@ impl Line {
             Self::Small => lines::small::measure(scale, report),
             Self::Time => lines::time::measure(scale, report),
             Self::Server => lines::server::measure(scale, report),
+            Self::Wire => lines::wire::measure(scale, report),
             Self::Parquet => lines::parquet::measure(scale, report),
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod parquet;
 pub(crate) mod server;
 pub(crate) mod small;
 pub(crate) mod time;
+pub(crate) mod wire;
 
 #[cfg(test)]
 mod tests {
@@ -69,6 +70,12 @@ mod tests {
     #[test]
     fn the_server_is_measured_in_rows_time_connections_and_memory() {
         has_targets(Line::Server, 6);
+    }
+
+    #[test]
+    fn the_wire_is_measured_in_rows_memory_connections_and_time() {
+        let with_both = cfg!(feature = "mssql-tds");
+        has_targets(Line::Wire, if with_both { 13 } else { 6 });
     }
 
     #[test]

@@ -118,7 +118,12 @@ impl SqlType {
             }
             Self::Other(name) => {
                 return Err(Error::new(ErrorKind::Unsupported, "type has no column form")
-                    .with("type", name));
+                    .with("type", name)
+                    .remedy(
+                        "capture the table without the column (@captured_column_list of \
+                         sys.sp_cdc_enable_table), or with one beside it that holds the value as \
+                         text or bytes",
+                    ));
             }
         })
     }

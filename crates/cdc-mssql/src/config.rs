@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use cdc_core::{diagnosis::RowIsolation, time::ServerZone};
+use cdc_core::{Error, ErrorKind, Result, diagnosis::RowIsolation, time::ServerZone};
 
 /// A value that is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -67,6 +67,17 @@ pub enum Trust {
     Authority(Vec<u8>),
     /// Any. Whoever is on the way can read and change everything.
     Any,
+}
+
+/// Which driver reads the rows of tables and of changes. Everything else is asked through tiberius.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BulkReader {
+    /// Microsoft's `mssql-tds`: several times faster, with OpenSSL for TLS. In builds with the
+    /// feature `mssql-tds`.
+    MssqlTds,
+    /// The driver of everything else.
+    Tiberius,
 }
 
 /// What is done about errors that may pass, on new connections, before the engine hears of them.
@@ -134,6 +145,9 @@ pub struct MssqlConfig {
     pub token_timeout: Duration,
     /// What is done about errors that may pass.
     pub retry: RetryBudget,
+    /// Which driver reads the rows of tables and of changes; none leaves the choice to
+    /// [`MssqlConfig::reader`].
+    pub bulk_reader: Option<BulkReader>,
 }
 
 impl MssqlConfig {
@@ -164,6 +178,82 @@ impl MssqlConfig {
             // Commands of clouds ask a service first, and refresh what has expired.
             token_timeout: Duration::from_secs(60),
             retry: RetryBudget::default(),
+            bulk_reader: None,
+        }
+    }
+
+    /// The bulk reader that these settings come to: the one that they name, or else `mssql-tds`
+    /// where nothing stands in its way, or else tiberius.
+    ///
+    /// # Errors
+    /// `Config` when they name `mssql-tds`, and something stands in its way.
+    pub fn reader(&self) -> Result<BulkReader> {
+        match (self.bulk_reader, self.hindrance()) {
+            (Some(BulkReader::Tiberius), _) | (None, Some(_)) => Ok(BulkReader::Tiberius),
+            (_, None) => Ok(BulkReader::MssqlTds),
+            (Some(BulkReader::MssqlTds), Some(reason)) => {
+                Err(Error::new(ErrorKind::Config, "the bulk reader mssql-tds cannot be used")
+                    .with("setting", "source.bulk_reader")
+                    .with("reason", reason)
+                    .remedy("leave source.bulk_reader out, or give \"tiberius\""))
+            }
+        }
+    }
+
+    /// What stands in the way of `mssql-tds`.
+    fn hindrance(&self) -> Option<&'static str> {
+        if !cfg!(feature = "mssql-tds") {
+            return Some("this program is built without it");
+        }
+        match (self.encryption, &self.trust) {
+            (Encryption::Off, _) => None,
+            (_, Trust::Authority(_)) => Some(
+                "it trusts the system's authorities alone, and source.tls_ca_file gives others",
+            ),
+            (Encryption::Strict, Trust::Any) => Some(
+                "it checks strict encryption's certificates, whatever source.tls_trust_any says",
+            ),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(
+        wanted: Option<BulkReader>,
+        encryption: Encryption,
+        trust: Trust,
+    ) -> Result<BulkReader> {
+        let mut config = MssqlConfig::new("h", "d", Login::Token(Secret::new("t")));
+        (config.bulk_reader, config.encryption, config.trust) = (wanted, encryption, trust);
+        config.reader()
+    }
+
+    #[test]
+    fn the_fast_reader_is_taken_where_it_can_and_never_where_it_would_trust_otherwise() {
+        use BulkReader::{MssqlTds, Tiberius};
+        let able = cfg!(feature = "mssql-tds");
+        let authority = || Trust::Authority(Vec::new());
+        for (encryption, trust, fits) in [
+            (Encryption::Required, Trust::System, able),
+            (Encryption::Required, Trust::Any, able),
+            (Encryption::Required, authority(), false),
+            (Encryption::Strict, Trust::System, able),
+            (Encryption::Strict, Trust::Any, false),
+            (Encryption::Strict, authority(), false),
+            (Encryption::Off, authority(), able),
+        ] {
+            let chosen = reader(None, encryption, trust.clone()).expect("one fits");
+            assert_eq!(chosen, if fits { MssqlTds } else { Tiberius }, "{encryption:?} {trust:?}");
+            let named = reader(Some(MssqlTds), encryption, trust.clone());
+            assert_eq!(named.is_ok(), fits, "{encryption:?} {trust:?}");
+            if let Err(error) = named {
+                assert_eq!(error.context("setting"), Some("source.bulk_reader"));
+            }
+            assert_eq!(reader(Some(Tiberius), encryption, trust).expect("always fits"), Tiberius);
         }
     }
 }

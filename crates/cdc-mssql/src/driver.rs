@@ -1,10 +1,15 @@
 //! The one seam below the source: a statement with its parameters in, record batches out. A driver
 //! that implements [`Driver`] replaces another without a change above.
 
+#[cfg(feature = "mssql-tds")]
+pub(crate) mod bulk;
 pub(crate) mod cell;
 pub(crate) mod column;
 pub(crate) mod connection;
+pub(crate) mod moment;
 pub(crate) mod pool;
+pub(crate) mod reading;
+pub(crate) mod refusal;
 pub(crate) mod tds;
 mod token;
 
@@ -13,10 +18,13 @@ use std::{pin::Pin, sync::Arc};
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
-use cdc_core::{Lsn, Result, SqlType};
+use cdc_core::{Error, ErrorKind, Lsn, Result, SqlType};
 use futures_core::Stream;
 
-use crate::fault::Fault;
+use crate::{
+    config::{BulkReader, MssqlConfig},
+    fault::Fault,
+};
 
 /// The width of a position, as Arrow counts it.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "it is 10")]
@@ -117,6 +125,43 @@ impl Statement {
             |column: &ResultColumn| Ok(Field::new(&column.name, column.form.arrow()?, true));
         Ok(Arc::new(Schema::new(self.columns.iter().map(field).collect::<Result<Vec<_>>>()?)))
     }
+
+    /// Where the wanted columns are in a result with these columns.
+    ///
+    /// # Errors
+    /// `InvalidData` when one is missing, `Bug` when a SELECT gives another number of them.
+    pub(crate) fn places<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<Vec<usize>> {
+        let names: Vec<&str> = names.collect();
+        match self.matching {
+            // A row without columns still has one on the wire.
+            Matching::Place if self.columns.is_empty() => Ok(Vec::new()),
+            Matching::Place if names.len() == self.columns.len() => Ok((0..names.len()).collect()),
+            Matching::Place => {
+                Err(Error::bug("a result has another number of columns than it was asked for")
+                    .with("asked", self.columns.len())
+                    .with("found", names.len()))
+            }
+            Matching::Name => {
+                let place = |wanted: &ResultColumn| {
+                    names.iter().position(|own| *own == wanted.name).ok_or_else(|| {
+                        Error::new(ErrorKind::InvalidData, "a result lacks a column")
+                            .with("column", &wanted.name)
+                    })
+                };
+                self.columns.iter().map(place).collect()
+            }
+        }
+    }
+}
+
+/// The driver that reads many rows, beside the one of everything else.
+pub(crate) fn bulk_reader(config: &Arc<MssqlConfig>, other: &Arc<dyn Driver>) -> Arc<dyn Driver> {
+    match config.reader() {
+        Ok(BulkReader::Tiberius) => Arc::clone(other),
+        #[cfg(feature = "mssql-tds")]
+        Ok(BulkReader::MssqlTds) => Arc::new(bulk::Bulk::new(Arc::clone(config))),
+        _ => Arc::new(refusal::Refusal(Arc::clone(config))),
+    }
 }
 
 /// A way to a server.
@@ -133,4 +178,34 @@ pub(crate) trait Driver: Send + Sync + std::fmt::Debug {
 
     /// Throws away the connections that nobody uses, after one of them was found broken.
     fn forget_idle(&self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(matching: Matching, names: &[&str]) -> Statement {
+        let column = |name: &&str| ResultColumn::new(*name, Form::Sql(SqlType::Int));
+        Statement {
+            text: String::new(),
+            parameters: Vec::new(),
+            columns: names.iter().map(column).collect(),
+            matching,
+            batch_rows: 1,
+        }
+    }
+
+    #[test]
+    fn a_result_of_our_own_is_matched_by_place_and_one_of_a_procedure_by_name() {
+        let places = |matching, wanted: &[&str], found: &[&'static str]| {
+            statement(matching, wanted).places(found.iter().copied())
+        };
+        assert_eq!(places(Matching::Place, &["a", "b"], &["x", ""]).expect("fits"), [0, 1]);
+        assert_eq!(places(Matching::Name, &["a", "b"], &["b", "c", "a"]).expect("fits"), [2, 0]);
+        assert!(places(Matching::Place, &[], &["x"]).expect("nothing is wanted").is_empty());
+        let error = places(Matching::Place, &["a"], &["a", "b"]).expect_err("one too many");
+        assert_eq!(error.kind(), ErrorKind::Bug);
+        let error = places(Matching::Name, &["a"], &["A"]).expect_err("is missing");
+        assert_eq!(error.context("column"), Some("a"));
+    }
 }

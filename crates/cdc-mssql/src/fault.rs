@@ -188,6 +188,18 @@ impl Fault {
         Self { number: None, transient: true, error: Error::new(ErrorKind::Unavailable, message) }
     }
 
+    /// The server said nothing for too long.
+    pub(crate) fn silence() -> Self {
+        let mut fault = Self::lost("the server is silent");
+        fault.error = fault.error.with("setting", "source.silence_max");
+        fault
+    }
+
+    /// TLS does not come about: for a certificate, or for want of a common version.
+    pub(crate) fn tls(message: &str) -> Self {
+        Self::permanent(tls::error(message))
+    }
+
     /// Something that trying again does not change.
     pub(crate) fn permanent(error: Error) -> Self {
         Self { number: None, transient: false, error }
@@ -222,7 +234,7 @@ impl From<tiberius::error::Error> for Fault {
                 None => Self::lost(format!("the connection failed: {kind}")).with_detail(&message),
             },
             Driver::Routing { .. } => Self::lost("the server keeps sending the login elsewhere"),
-            Driver::Tls(message) => Self::permanent(tls::error(&message)),
+            Driver::Tls(message) => Self::tls(&message),
             Driver::Protocol(message) => {
                 Self::permanent(tls::cause(&message).unwrap_or_else(|| {
                     Error::new(ErrorKind::InvalidData, "the server's answer cannot be understood")

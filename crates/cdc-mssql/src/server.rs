@@ -21,16 +21,18 @@ use crate::{
 /// that something is asked which should be streamed.
 const WHOLE_ROWS_MAX: usize = 1_000_000;
 
-/// A server behind a driver.
+/// A server behind its drivers.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     driver: Arc<dyn Driver>,
+    /// The driver of results with many rows.
+    bulk: Arc<dyn Driver>,
     budget: RetryBudget,
 }
 
 impl Server {
-    pub(crate) fn new(driver: Arc<dyn Driver>, budget: RetryBudget) -> Self {
-        Self { driver, budget }
+    pub(crate) fn new(driver: Arc<dyn Driver>, bulk: Arc<dyn Driver>, budget: RetryBudget) -> Self {
+        Self { driver, bulk, budget }
     }
 
     /// The whole answer. It is tried again as a whole.
@@ -60,7 +62,7 @@ impl Server {
         let statement = Arc::new(statement);
         let (first, rest) = self
             .patiently(|| async {
-                let mut stream = self.driver.run(Arc::clone(&statement)).await?;
+                let mut stream = self.bulk.run(Arc::clone(&statement)).await?;
                 let first = stream.try_next().await?;
                 Ok((first, stream))
             })
@@ -89,6 +91,7 @@ impl Server {
             if fault.transient {
                 // What ended one connection has often ended all of them.
                 self.driver.forget_idle();
+                self.bulk.forget_idle();
                 if let Some(pause) = pauses.next() {
                     let reason = fault.error.report();
                     tracing::warn!(reason, ?pause, "trying again on a new connection");

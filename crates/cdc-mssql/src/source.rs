@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 use self::answer::Answer;
 use crate::{
     config::MssqlConfig,
-    driver::{Statement, tds::Tds},
+    driver::{Driver, Statement, bulk_reader, tds::Tds},
     fault::Fault,
     server::Server,
     sql,
@@ -44,7 +44,9 @@ impl MssqlSource {
     #[must_use]
     pub fn new(config: MssqlConfig) -> Self {
         let config = Arc::new(config);
-        let server = Server::new(Arc::new(Tds::new(Arc::clone(&config))), config.retry);
+        let driver: Arc<dyn Driver> = Arc::new(Tds::new(Arc::clone(&config)));
+        let bulk = bulk_reader(&config, &driver);
+        let server = Server::new(driver, bulk, config.retry);
         Self {
             server,
             name: format!("{}:{}/{}", config.host, config.port, config.database).into(),

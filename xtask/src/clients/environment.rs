@@ -88,7 +88,8 @@ impl Environment {
         self.root.join("venv")
     }
 
-    fn python(&self) -> PathBuf {
+    /// The Python of the private environment.
+    pub(super) fn python(&self) -> PathBuf {
         self.venv().join("bin/python")
     }
 

@@ -10,8 +10,8 @@ use cdc_core::{
 };
 use cdc_delta::KernelCalls;
 use cdc_fake::{
-    CaptureSchedule, EnableOptions, FakeServer, FakeSource, Login, SeededEntropy, TableDefinition,
-    Value, VirtualClock, Zone,
+    CaptureSchedule, EnableOptions, FakeServer, FakeSource, Login, SeededEntropy, VirtualClock,
+    Zone,
 };
 use futures_util::TryStreamExt;
 use tokio::runtime::Runtime;
@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use crate::{
     Figure, Outcome, Scale, Target,
     changes::{BATCH_ROWS, LogShape},
-    columns::{Row, Rows, columns, spec},
+    columns::{Rows, columns, spec, table_definition, values},
     feeder::{Feeder, sink},
     figure::{Turns, rows_a_second},
     machine::{Cost, RealClock, Watch, one_thread},
@@ -42,14 +42,7 @@ fn source(rows: usize) -> Outcome<FakeSource> {
     let zone = Zone::Named(chrono_tz::Europe::Berlin);
     let database = FakeServer::new(clock, zone).database("bench");
     database.set_capture(CaptureSchedule::AtCommit);
-    let definition = columns().iter().fold(TableDefinition::new(TABLE), |table, column| {
-        if column.nullable {
-            table.nullable(&column.name, column.sql_type.clone())
-        } else {
-            table.column(&column.name, column.sql_type.clone())
-        }
-    });
-    database.create_table(definition)?;
+    database.create_table(table_definition(TABLE))?;
     let name = TableName::new("dbo", TABLE);
     database.enable_table(&name, EnableOptions::default())?;
     let mut draw = Rows::new(0);
@@ -58,26 +51,6 @@ fn source(rows: usize) -> Outcome<FakeSource> {
         database.transact(|open| open.insert_many(&name, values).map(drop))?;
     }
     Ok(FakeSource::new(&database, Login::Owner)?)
-}
-
-/// A row as a statement gives it.
-fn values(row: &Row) -> Vec<Value> {
-    let or_null = |value: Option<Value>| value.unwrap_or(Value::Null);
-    vec![
-        row.id.into(),
-        row.customer.into(),
-        i32::from(row.status).into(),
-        row.active.into(),
-        Value::decimal(row.amount),
-        or_null(row.weight.map(Value::decimal)),
-        or_null(row.rate.map(Value::from)),
-        // 100 ns, as the server keeps them.
-        Value::DateTime2(row.placed.saturating_mul(10)),
-        or_null(row.due.map(Value::Date)),
-        row.code.as_str().into(),
-        row.title.as_str().into(),
-        or_null(row.note.as_deref().map(Value::from)),
-    ]
 }
 
 struct Parts {

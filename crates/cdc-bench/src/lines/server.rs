@@ -5,7 +5,7 @@
 //! time" is that of all other threads.
 
 mod client;
-mod rig;
+pub(in crate::lines) mod rig;
 
 use std::{
     io::{Read, Write},

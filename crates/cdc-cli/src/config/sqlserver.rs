@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use cdc_core::{diagnosis::RowIsolation, time::ServerZone};
-use cdc_mssql::{Encryption, Login, MssqlConfig, Trust};
+use cdc_mssql::{BulkReader, Encryption, Login, MssqlConfig, Trust};
 
 use super::{
     resolve,
@@ -58,6 +58,7 @@ pub(super) fn read(
         config.multi_subnet_failover = flag;
     }
     limits(&mut section, &mut config);
+    reader(&mut section, &mut config);
     section.finish();
     complete.then_some(config)
 }
@@ -88,6 +89,15 @@ fn limits(section: &mut Section<'_>, config: &mut MssqlConfig) {
     config.packet_bytes = within(section, "packet_bytes", 512, 32_767, config.packet_bytes);
     let idle = config.idle_connections_max;
     config.idle_connections_max = within(section, "idle_connections_max", 0, 256, idle);
+}
+
+fn reader(section: &mut Section<'_>, config: &mut MssqlConfig) {
+    let words = [("mssql-tds", BulkReader::MssqlTds), ("tiberius", BulkReader::Tiberius)];
+    config.bulk_reader = section.word("bulk_reader", &words);
+    if let Err(error) = config.reader() {
+        let reason = error.context("reason").unwrap_or_default();
+        section.wrong("bulk_reader", format!("{reason}; {}", error.advice()));
+    }
 }
 
 /// A whole number between two bounds.
@@ -273,6 +283,19 @@ mod tests {
         assert_eq!(config.lock_timeout, Some(Duration::from_secs(5)));
         let config = parse(&format!("{LEAST}lock_timeout = \"none\"\n")).expect("is right");
         assert_eq!((config.lock_timeout, config.isolation), (None, RowIsolation::ReadCommitted));
+    }
+
+    #[test]
+    fn a_bulk_reader_is_taken_where_the_other_settings_allow_it() {
+        let with = |more: &str| parse(&format!("{LEAST}{more}"));
+        let named = with("bulk_reader = \"tiberius\"").expect("is right").bulk_reader;
+        assert_eq!(named, Some(BulkReader::Tiberius));
+        assert_eq!(with("").expect("is right").bulk_reader, None);
+        let strict = "bulk_reader = \"mssql-tds\"\nencryption = \"strict\"\ntls_trust_any = true";
+        for wrong in [strict, "bulk_reader = \"odbc\""] {
+            let problems = with(wrong).expect_err(wrong);
+            assert!(problems.contains("source.bulk_reader: "), "{problems}");
+        }
     }
 
     #[test]

@@ -50,7 +50,8 @@ enum Cells {
     Int64(Int64Builder),
     Float32(Float32Builder),
     Float64(Float64Builder),
-    Decimal(Decimal128Builder, u8, u8),
+    /// With what the digits stay below, and the scale.
+    Decimal(Decimal128Builder, u128, u8),
     Date(Date32Builder),
     Wall(TimestampMicrosecondBuilder),
     Instant(TimestampMicrosecondBuilder),
@@ -74,9 +75,13 @@ impl ColumnBuilder {
             DataType::Float32 => Cells::Float32(Float32Builder::with_capacity(rows)),
             DataType::Float64 => Cells::Float64(Float64Builder::with_capacity(rows)),
             DataType::Decimal128(precision, scale) => {
-                let scale = u8::try_from(*scale).unwrap_or_default();
+                let (Ok(scale), Some(limit)) =
+                    (u8::try_from(*scale), 10_u128.checked_pow((*precision).into()))
+                else {
+                    return Err(Error::bug("no such decimal").with("type", &data_type));
+                };
                 let builder = Decimal128Builder::with_capacity(rows);
-                Cells::Decimal(builder.with_data_type(data_type.clone()), *precision, scale)
+                Cells::Decimal(builder.with_data_type(data_type.clone()), limit, scale)
             }
             DataType::Date32 => Cells::Date(Date32Builder::with_capacity(rows)),
             DataType::Timestamp(_, zone) => {
@@ -159,10 +164,9 @@ impl ColumnBuilder {
     /// An exact number: its digits, and how many of them stand behind the point.
     pub(crate) fn decimal(&mut self, digits: i128, scale: u8) -> Fits {
         match &mut self.cells {
-            Cells::Decimal(cells, precision, wanted) => {
+            Cells::Decimal(cells, limit, wanted) => {
                 let digits = rescaled(digits, scale, *wanted).ok_or(Misfit)?;
-                let limit = 10_u128.checked_pow((*precision).into()).ok_or(Misfit)?;
-                if digits.unsigned_abs() >= limit {
+                if digits.unsigned_abs() >= *limit {
                     return Err(Misfit);
                 }
                 cells.append_value(digits);
@@ -239,6 +243,10 @@ impl ColumnBuilder {
         Ok(())
     }
 
+    const fn is_heavy(&self) -> bool {
+        matches!(self.cells, Cells::Text(_) | Cells::Bytes(_))
+    }
+
     fn weigh(&mut self, bytes: usize) -> Fits {
         self.bytes = self.bytes.saturating_add(bytes);
         if bytes > VALUE_BYTES_MAX { Err(Misfit) } else { Ok(()) }
@@ -265,7 +273,10 @@ impl ColumnBuilder {
 
 /// `digits` of scale `from` at scale `to`; none when digits would be lost.
 fn rescaled(digits: i128, from: u8, to: u8) -> Option<i128> {
-    if to >= from {
+    if to == from {
+        return Some(digits);
+    }
+    if to > from {
         return digits.checked_mul(10_i128.checked_pow((to - from).into())?);
     }
     let unit = 10_i128.checked_pow((from - to).into())?;
@@ -304,6 +315,8 @@ pub(crate) struct BatchBuilder {
     schema: SchemaRef,
     forms: Vec<Form>,
     columns: Vec<ColumnBuilder>,
+    /// The columns with texts or binaries: those whose bytes are counted.
+    heavy: Vec<usize>,
     rows: usize,
     rows_max: usize,
     bytes: usize,
@@ -325,10 +338,14 @@ impl BatchBuilder {
             ColumnBuilder::new(&column.form, room)
                 .map_err(|error| error.with("column", &column.name))
         };
+        let forms: Vec<Form> = columns.iter().map(|column| column.form.clone()).collect();
+        let columns: Vec<ColumnBuilder> = columns.iter().map(builder).collect::<Result<_>>()?;
+        let heavy = columns.iter().enumerate().filter(|(_, column)| column.is_heavy());
         Ok(Self {
             schema,
-            forms: columns.iter().map(|column| column.form.clone()).collect(),
-            columns: columns.iter().map(builder).collect::<Result<_>>()?,
+            forms,
+            heavy: heavy.map(|(at, _)| at).collect(),
+            columns,
             rows: 0,
             rows_max,
             bytes: 0,
@@ -343,15 +360,37 @@ impl BatchBuilder {
         &mut self,
         mut fill: impl FnMut(usize, &mut ColumnBuilder) -> Fits,
     ) -> Result<()> {
-        for (at, column) in self.columns.iter_mut().enumerate() {
-            if fill(at, column).is_err() {
-                let name = self.schema.fields().get(at).map_or("", |field| field.name());
-                return Err(misfit(name, self.forms.get(at)));
+        let misfit = self
+            .columns
+            .iter_mut()
+            .enumerate()
+            .find_map(|(at, column)| fill(at, column).err().map(|Misfit| at));
+        match misfit {
+            Some(at) => Err(self.misfit(at)),
+            None => {
+                self.end_row();
+                Ok(())
             }
         }
+    }
+
+    /// A column that a driver adds the next value to.
+    #[cfg(feature = "mssql-tds")]
+    pub(crate) fn column(&mut self, at: usize) -> Option<&mut ColumnBuilder> {
+        self.columns.get_mut(at)
+    }
+
+    /// Every column has its value of the row.
+    pub(crate) fn end_row(&mut self) {
         self.rows += 1;
-        self.bytes = self.columns.iter().map(|column| column.bytes).sum();
-        Ok(())
+        let heavy = self.heavy.iter().filter_map(|at| self.columns.get(*at));
+        self.bytes = heavy.map(|column| column.bytes).sum();
+    }
+
+    /// What a value is that does not fit the column at a place.
+    pub(crate) fn misfit(&self, at: usize) -> Error {
+        let name = self.schema.fields().get(at).map_or("", |field| field.name());
+        misfit(name, self.forms.get(at))
     }
 
     pub(crate) const fn is_empty(&self) -> bool {

@@ -29,8 +29,9 @@ pub(crate) async fn connect(config: &MssqlConfig) -> Result<Connection, Fault> {
     }
 }
 
-/// Where it happened, and for a login that is refused what proves it.
-fn at(config: &MssqlConfig, mut fault: Fault) -> Fault {
+/// The fault with the server and the database that it is about, and for a login that is refused
+/// with what proves it.
+pub(crate) fn at(config: &MssqlConfig, mut fault: Fault) -> Fault {
     let refused = fault.is(&[number::LOGIN_FAILED]);
     fault.error = match &config.login {
         Login::Token(_) if refused => fault.error.remedy(
@@ -133,12 +134,18 @@ fn options(config: &MssqlConfig, host: &str, port: u16, login: AuthMethod) -> Co
 }
 
 async fn credentials(config: &MssqlConfig) -> Result<AuthMethod, Fault> {
+    if let Login::Password { user, password } = &config.login {
+        return Ok(AuthMethod::sql_server(user, password.reveal()));
+    }
+    Ok(AuthMethod::aad_token(access_token(config).await?.unwrap_or_default()))
+}
+
+/// The access token of a login that has one.
+pub(crate) async fn access_token(config: &MssqlConfig) -> Result<Option<String>, Fault> {
     Ok(match &config.login {
-        Login::Password { user, password } => AuthMethod::sql_server(user, password.reveal()),
-        Login::Token(token) => AuthMethod::aad_token(token.reveal()),
+        Login::Password { .. } => None,
+        Login::Token(token) => Some(token.reveal().to_owned()),
         // Each connection asks for its own: a token that was kept would expire.
-        Login::TokenCommand(words) => {
-            AuthMethod::aad_token(token::printed(words, config.token_timeout).await?)
-        }
+        Login::TokenCommand(words) => Some(token::printed(words, config.token_timeout).await?),
     })
 }

@@ -41,3 +41,41 @@ mod strictly_encrypted {
         block_on: block_on,
     }
 }
+
+/// The same by the second driver.
+#[cfg(feature = "mssql-tds")]
+mod by_mssql_tds {
+    use cdc_mssql::BulkReader::MssqlTds;
+
+    use super::*;
+
+    mod in_utc {
+        use super::*;
+
+        cdc_conformance::source_suite! {
+            harness: async || OverTds::plain(Zone::UTC).await.read_by(MssqlTds),
+            block_on: block_on,
+        }
+    }
+
+    mod in_new_york {
+        use super::*;
+
+        cdc_conformance::source_suite! {
+            harness: async || {
+                let zone = Zone::Named(chrono_tz::America::New_York);
+                OverTds::plain(zone).await.read_by(MssqlTds)
+            },
+            block_on: block_on,
+        }
+    }
+
+    mod with_tls {
+        use super::*;
+
+        cdc_conformance::source_suite! {
+            harness: async || OverTds::encrypted(Encryption::Required).await.read_by(MssqlTds),
+            block_on: block_on,
+        }
+    }
+}

@@ -14,8 +14,13 @@ mod fake_harness;
 mod conformance;
 mod diagnosis;
 mod equality;
+mod forge;
 mod login;
+mod oddity;
 mod reading;
+mod relay;
 mod rig;
+#[cfg(feature = "mssql-tds")]
+mod strict;
 mod tls;
 mod trouble;

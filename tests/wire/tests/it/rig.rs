@@ -11,14 +11,23 @@ use cdc_core::{
     Column, InstanceName, Position, SqlType, TableName, port::Source, time::ServerZone,
 };
 use cdc_fake::Zone;
-use cdc_mssql::{Encryption, Login, MssqlConfig, MssqlSource, RetryBudget, Secret, Trust};
-use cdc_tds::Settings;
+use cdc_mssql::{
+    BulkReader, Encryption, Login, MssqlConfig, MssqlSource, RetryBudget, Secret, Trust,
+};
+use cdc_tds::{Certificate, Settings};
 use cdc_tsql::{Server, ServerSettings};
 use tokio::net::TcpListener;
 
 use crate::fake_harness::Fake;
 
 pub(crate) const PASSWORD: &str = "P\u{e4}ss1!";
+
+/// The bulk readers of this build.
+pub(crate) const READERS: &[BulkReader] = if cfg!(feature = "mssql-tds") {
+    &[BulkReader::Tiberius, BulkReader::MssqlTds]
+} else {
+    &[BulkReader::Tiberius]
+};
 
 /// Runs a future to its end, with a server in the background.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -31,12 +40,13 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 pub(crate) async fn serve(
     fake: &cdc_fake::FakeServer,
     encryption: cdc_tds::Encryption,
+    certificate: Option<Certificate>,
 ) -> SocketAddr {
     fake.set_sa_password(PASSWORD);
     let service = Arc::new(Server::new(fake.clone(), ServerSettings::default()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let settings = Settings { encryption, ..Settings::default() };
+    let settings = Settings { encryption, certificate, ..Settings::default() };
     tokio::spawn(cdc_tds::serve(listener, service, settings, std::future::pending()));
     address
 }
@@ -60,6 +70,8 @@ pub(crate) struct OverTds {
     pub(crate) fake: Fake,
     pub(crate) address: SocketAddr,
     encryption: Encryption,
+    trust: Trust,
+    reader: BulkReader,
     /// The zone that sources are told; none lets them ask.
     zone: Option<ServerZone>,
 }
@@ -68,23 +80,40 @@ impl OverTds {
     /// A server whose sources ask for its zone.
     pub(crate) async fn plain(zone: Zone) -> Self {
         let fake = Fake::new(zone);
-        let address = serve(fake.server(), cdc_tds::Encryption::Off).await;
-        Self { fake, address, encryption: Encryption::Off, zone: None }
+        let address = serve(fake.server(), cdc_tds::Encryption::Off, None).await;
+        let (encryption, trust) = (Encryption::Off, Trust::System);
+        Self { fake, address, encryption, trust, reader: BulkReader::Tiberius, zone: None }
     }
 
+    /// A server whose sources take any certificate.
     pub(crate) async fn encrypted(encryption: Encryption) -> Self {
+        Self::certified(encryption, None, Trust::Any).await
+    }
+
+    /// A server with a certificate.
+    pub(crate) async fn certified(
+        encryption: Encryption,
+        certificate: Option<Certificate>,
+        trust: Trust,
+    ) -> Self {
         let fake = Fake::new(Zone::UTC);
-        let address = serve(fake.server(), cdc_tds::Encryption::Required).await;
-        Self { fake, address, encryption, zone: Some(ServerZone::UTC) }
+        let address = serve(fake.server(), cdc_tds::Encryption::Required, certificate).await;
+        let (reader, zone) = (BulkReader::Tiberius, Some(ServerZone::UTC));
+        Self { fake, address, encryption, trust, reader, zone }
+    }
+
+    /// The same server, whose sources read rows by this driver.
+    pub(crate) fn read_by(mut self, reader: BulkReader) -> Self {
+        self.reader = reader;
+        self
     }
 
     pub(crate) fn config(&self, user: &str) -> MssqlConfig {
         let mut config = config(self.address, "suite", user);
         config.encryption = self.encryption;
+        config.trust = self.trust.clone();
         config.zone = self.zone;
-        if self.encryption != Encryption::Off {
-            config.trust = Trust::Any;
-        }
+        config.bulk_reader = Some(self.reader);
         config
     }
 

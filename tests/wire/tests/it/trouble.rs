@@ -1,6 +1,6 @@
 //! Trouble on the way: what is tried again, what is not, and what nobody is ever shown.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use cdc_conformance::{
     Cell,
@@ -14,15 +14,14 @@ use cdc_core::{
     },
 };
 use cdc_fake::{SqlError, Zone};
-use cdc_mssql::{Login, MssqlSource, Secret};
+use cdc_mssql::{BulkReader, Login, MssqlSource, Secret};
 use futures_util::StreamExt;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    sync::watch,
-};
+use tokio::net::TcpListener;
 
-use crate::rig::{OverTds, block_on};
+use crate::{
+    relay::Relay,
+    rig::{OverTds, READERS, block_on},
+};
 
 fn orders() -> TableName {
     TableName::new("dbo", "orders")
@@ -41,7 +40,11 @@ fn columns() -> Vec<Column> {
 
 /// A server with a captured table of `rows` rows, all of one commit.
 async fn filled(rows: i64) -> OverTds {
-    let rig = OverTds::plain(Zone::UTC).await;
+    filled_for(rows, BulkReader::Tiberius).await
+}
+
+async fn filled_for(rows: i64, reader: BulkReader) -> OverTds {
+    let rig = OverTds::plain(Zone::UTC).await.read_by(reader);
     rig.create_table(&orders(), &columns(), &["id"]).await.unwrap();
     rig.enable(&orders(), &instance(), None).await.unwrap();
     let insert =
@@ -111,54 +114,58 @@ fn errors_that_stay_are_not_tried_again() {
 
 #[test]
 fn a_read_that_fails_before_its_first_row_is_whole_afterwards() {
-    block_on(async {
-        let rig = filled(1_000).await;
-        let source = rig.source_of("sa");
-        let request = all(&source).await;
-        source.commit_time(request.range.to()).await.unwrap();
-        for _ in 0..3 {
-            plant(&rig, 1205, 2);
-            let mut stream = source.changes(request.clone()).await.unwrap();
-            let mut ids = Vec::new();
-            while let Some(batch) = stream.next().await {
-                let batch = batch.unwrap();
-                let column = batch.column(5);
-                let column = column.as_any().downcast_ref::<arrow_array::Int32Array>().unwrap();
-                ids.extend(column.values().iter().copied());
+    for reader in READERS {
+        block_on(async {
+            let rig = filled_for(1_000, *reader).await;
+            let source = rig.source_of("sa");
+            let request = all(&source).await;
+            source.commit_time(request.range.to()).await.unwrap();
+            for _ in 0..3 {
+                plant(&rig, 1205, 2);
+                let mut stream = source.changes(request.clone()).await.unwrap();
+                let mut ids = Vec::new();
+                while let Some(batch) = stream.next().await {
+                    let batch = batch.unwrap();
+                    let column = batch.column(5);
+                    let column = column.as_any().downcast_ref::<arrow_array::Int32Array>().unwrap();
+                    ids.extend(column.values().iter().copied());
+                }
+                assert_eq!(ids, (0..1_000).collect::<Vec<_>>());
             }
-            assert_eq!(ids, (0..1_000).collect::<Vec<_>>());
-        }
-    });
+        });
+    }
 }
 
 #[test]
 fn a_read_that_breaks_after_rows_is_not_begun_again() {
-    block_on(async {
-        let rig = filled(1_000).await;
-        let source = rig.source_of("sa");
-        for rows in [150_u64, 500, 999] {
-            rig.fake.server().faults().kill_after_rows(u64::MAX);
-            rig.fake.server().faults().kill_after_rows(rows);
-            let request = RowRequest {
-                table: orders(),
-                columns: columns(),
-                key: Vec::new(),
-                range: cdc_core::port::KeyRange::default(),
-                batch_rows: 100,
-            };
-            let mut stream = source.rows(request).await.unwrap();
-            let (mut read, mut failed) = (0, None);
-            while let Some(item) = stream.next().await {
-                assert!(failed.is_none(), "an item came after the error");
-                match item {
-                    Ok(batch) => read += u64::try_from(batch.num_rows()).unwrap(),
-                    Err(error) => failed = Some(error),
+    for reader in READERS {
+        block_on(async {
+            let rig = filled_for(1_000, *reader).await;
+            let source = rig.source_of("sa");
+            for rows in [150_u64, 500, 999] {
+                rig.fake.server().faults().kill_after_rows(u64::MAX);
+                rig.fake.server().faults().kill_after_rows(rows);
+                let request = RowRequest {
+                    table: orders(),
+                    columns: columns(),
+                    key: Vec::new(),
+                    range: cdc_core::port::KeyRange::default(),
+                    batch_rows: 100,
+                };
+                let mut stream = source.rows(request).await.unwrap();
+                let (mut read, mut failed) = (0, None);
+                while let Some(item) = stream.next().await {
+                    assert!(failed.is_none(), "an item came after the error");
+                    match item {
+                        Ok(batch) => read += u64::try_from(batch.num_rows()).unwrap(),
+                        Err(error) => failed = Some(error),
+                    }
                 }
+                assert!(read <= rows, "{read} of {rows}");
+                assert_eq!(failed.expect("an error, not an end").kind(), ErrorKind::Unavailable);
             }
-            assert!(read <= rows, "{read} of {rows}");
-            assert_eq!(failed.expect("an error, not an end").kind(), ErrorKind::Unavailable);
-        }
-    });
+        });
+    }
 }
 
 #[test]
@@ -251,50 +258,6 @@ fn a_server_that_is_not_there_or_says_nothing_is_unavailable() {
     });
 }
 
-/// A relay in front of a server. While it is shut, bytes of the server wait.
-struct Relay {
-    address: SocketAddr,
-    open: watch::Sender<bool>,
-    connections: Arc<std::sync::atomic::AtomicUsize>,
-}
-
-impl Relay {
-    async fn before(server: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (open, gate) = watch::channel(true);
-        let connections = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let count = Arc::clone(&connections);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                let server = TcpStream::connect(server).await.unwrap();
-                let mut gate = gate.clone();
-                let (mut client_reads, mut client_writes) = client.into_split();
-                let (mut server_reads, mut server_writes) = server.into_split();
-                tokio::spawn(async move {
-                    tokio::io::copy(&mut client_reads, &mut server_writes).await.ok();
-                });
-                tokio::spawn(async move {
-                    let mut bytes = vec![0; 4_096];
-                    while let Ok(read @ 1..) = server_reads.read(&mut bytes).await {
-                        if gate.wait_for(|open| *open).await.is_err()
-                            || client_writes.write_all(&bytes[..read]).await.is_err()
-                        {
-                            return;
-                        }
-                    }
-                });
-            }
-        });
-        Self { address, open, connections }
-    }
-
-    fn connections(&self) -> usize {
-        self.connections.load(std::sync::atomic::Ordering::SeqCst)
-    }
-}
-
 #[test]
 fn a_connection_that_fell_silent_is_never_used_again() {
     block_on(async {
@@ -348,6 +311,57 @@ fn a_dropped_question_and_a_dropped_stream_take_their_connections_with_them() {
         assert_eq!(source.high().await.unwrap(), high);
         assert_eq!(relay.connections(), 3, "one that was read to its end is used again");
     });
+}
+
+#[cfg(feature = "mssql-tds")]
+#[test]
+fn a_bulk_connection_is_used_again_only_when_its_answer_was_read_to_its_end() {
+    block_on(async {
+        let rig = filled_for(1_000, BulkReader::MssqlTds).await;
+        let relay = Relay::before(rig.address).await;
+        let mut config = rig.config("sa");
+        config.port = relay.address.port();
+        let source = MssqlSource::new(config);
+        let mut request = all(&source).await;
+        request.batch_rows = 10;
+        assert_eq!(relay.connections(), 1, "questions have a connection");
+        for read_whole in [true, true, false, true] {
+            let mut stream = source.changes(request.clone()).await.unwrap();
+            while let Some(batch) = stream.next().await {
+                batch.unwrap();
+                if !read_whole {
+                    break;
+                }
+            }
+        }
+        assert_eq!(relay.connections(), 3, "the one that was dropped in the middle is gone");
+    });
+}
+
+#[test]
+fn a_silence_within_the_rows_ends_the_read() {
+    for reader in READERS {
+        block_on(async {
+            let rig = filled_for(20_000, *reader).await;
+            let relay = Relay::before(rig.address).await;
+            let mut config = rig.config("sa");
+            config.port = relay.address.port();
+            config.silence_max = Duration::from_millis(200);
+            config.retry.attempts_max = 1;
+            let source = MssqlSource::new(config);
+            let request = all(&source).await;
+            let mut stream = source.changes(request).await.unwrap();
+            stream.next().await.unwrap().unwrap();
+            relay.open.send(false).unwrap();
+            let mut last = None;
+            while let Some(item) = stream.next().await {
+                assert!(last.is_none(), "an item came after the error");
+                last = item.err();
+            }
+            let error = last.expect("an error, not an end");
+            assert_eq!(error.context("setting"), Some("source.silence_max"));
+        });
+    }
 }
 
 #[test]

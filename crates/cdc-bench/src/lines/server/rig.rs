@@ -26,7 +26,7 @@ use crate::{
 pub(super) const ACCOUNT: Account =
     Account { user: "sa", password: "Bench-1234", database: "bench" };
 /// The change table.
-pub(super) const CHANGE_TABLE: &str = "cdc.dbo_orders_CT";
+pub(in crate::lines) const CHANGE_TABLE: &str = "cdc.dbo_orders_CT";
 
 /// A server that listens until it is dropped.
 pub(super) struct Rig {
@@ -105,7 +105,12 @@ impl Drop for Rig {
     }
 }
 
-fn fill(database: &FakeDatabase, rows: usize, rows_a_commit: usize) -> Outcome<()> {
+/// Makes the table, captures it, and fills it.
+pub(in crate::lines) fn fill(
+    database: &FakeDatabase,
+    rows: usize,
+    rows_a_commit: usize,
+) -> Outcome<()> {
     database.set_capture(CaptureSchedule::AtCommit);
     let definition = TableDefinition::new("orders")
         .column("id", SqlType::BigInt)
