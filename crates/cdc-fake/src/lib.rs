@@ -100,7 +100,7 @@ pub use memory_sink::{MemorySink, MemoryTarget};
 pub use options::DatabaseOptions;
 pub use permissions::{GrantAction, Login, Permission, PrincipalKind, Securable};
 pub use server::{FakeServer, ServerLogin};
-pub use sessions::{SessionHandle, SessionInfo};
+pub use sessions::{SessionHandle, SessionInfo, SessionLink};
 pub use source::FakeSource;
 pub use sql_error::{SqlError, SqlResult};
 pub use statement_faults::StatementEncounter;

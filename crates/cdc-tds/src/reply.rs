@@ -352,7 +352,10 @@ impl Replies for ReplyWriter {
     }
 
     fn message(&mut self, message: &Message) -> ControlFlow<()> {
-        self.open()?;
+        // Why the connection ends is told even to a call that was made to end.
+        if message.class < FATAL_CLASS {
+            self.open()?;
+        }
         self.settle();
         token::message(message, &self.server, &mut self.tokens);
         self.failed |= message.class > 10;

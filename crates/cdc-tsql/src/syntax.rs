@@ -7,6 +7,7 @@ mod alterations;
 mod chain;
 mod control;
 mod definitions;
+mod dialect;
 mod execute;
 mod extent;
 mod merging;
@@ -21,6 +22,7 @@ mod tree;
 mod tests;
 
 use cdc_fake::SqlError;
+pub(crate) use dialect::steps as chain_steps;
 pub(crate) use tree::*;
 
 use crate::relation::Settings;

@@ -73,17 +73,19 @@ pub(crate) fn items_over_rows(
     Ok(RowExpressions { columns, values, places: binder.places() })
 }
 
-/// Binds expressions over given rows.
+/// Binds expressions over given rows, with the common table expressions before the statement.
 ///
 /// # Errors
 /// As [`super::prepare`].
 pub(crate) fn values_over_rows(
+    with: Option<&ast::With>,
     expressions: &[&ast::Expr],
     sources: &[RowSource<'_>],
     context: &Context<'_>,
 ) -> SqlResult<RowExpressions> {
     let binder = Binder::new(*context, Vec::new());
-    let level = level_of(sources);
+    let mut level = level_of(sources);
+    level.tables = Tables::default().and(with)?;
     let values = expressions
         .iter()
         .map(|value| binder.value(value, &level))
@@ -121,17 +123,21 @@ impl RowCondition {
     }
 }
 
-/// Binds a condition (of MERGE's WHEN, a CHECK) over given rows.
+/// Binds a condition (of MERGE's WHEN, a CHECK) over given rows, with the common table expressions
+/// before the statement.
 ///
 /// # Errors
 /// As [`super::prepare`].
 pub(crate) fn condition_over_rows(
+    with: Option<&ast::With>,
     condition: &ast::Expr,
     sources: &[RowSource<'_>],
     context: &Context<'_>,
 ) -> SqlResult<RowCondition> {
     let binder = Binder::new(*context, Vec::new());
-    let condition = binder.condition(condition, &level_of(sources))?;
+    let mut level = level_of(sources);
+    level.tables = Tables::default().and(with)?;
+    let condition = binder.condition(condition, &level)?;
     Ok(RowCondition { condition, places: binder.places() })
 }
 

@@ -172,8 +172,9 @@ impl Runner<'_> {
         }
         let rule = self.rule(expression, known, table);
         Ok(Some(CheckDefinition {
-            name: Some(format!("computable_{}_{}", table.name, column.name)),
-            text: format!("({expression})"),
+            name: None,
+            // It is nobody's constraint: the catalogue does not list it.
+            text: String::new(),
             rule: Arc::new(move |row: &RowView<'_>| rule.value(row, None).map(|_| Some(true))),
         }))
     }
@@ -306,13 +307,13 @@ impl Rule {
     }
 
     fn kind(&self, context: &Context<'_>) -> SqlResult<Kind> {
-        let bound = query::values_over_rows(&[&self.expression], &self.sources(), context)?;
+        let bound = query::values_over_rows(None, &[&self.expression], &self.sources(), context)?;
         let column = bound.columns().first();
         Ok(column.map_or_else(|| Kind::new(SqlType::Int, true), |column| column.kind.clone()))
     }
 
     fn bind_condition(&self, context: &Context<'_>) -> SqlResult<()> {
-        query::condition_over_rows(&self.expression, &self.sources(), context).map(|_| ())
+        query::condition_over_rows(None, &self.expression, &self.sources(), context).map(|_| ())
     }
 
     fn row(&self, view: &RowView<'_>) -> Row {
@@ -323,7 +324,7 @@ impl Rule {
         let at = self.detached.at(now.unwrap_or_else(|| self.detached.now()));
         let cancel = Cancel::default();
         let context = Context { catalogue: &at, cancel: &cancel };
-        let bound = query::values_over_rows(&[&self.expression], &self.sources(), &context)?;
+        let bound = query::values_over_rows(None, &[&self.expression], &self.sources(), &context)?;
         let mut values = bound.values(&[Some(self.row(view))], &context)?;
         Ok(values.pop().unwrap_or(Value::Null))
     }
@@ -332,7 +333,7 @@ impl Rule {
         let at = self.detached.at(self.detached.now());
         let cancel = Cancel::default();
         let context = Context { catalogue: &at, cancel: &cancel };
-        let bound = query::condition_over_rows(&self.expression, &self.sources(), &context)?;
+        let bound = query::condition_over_rows(None, &self.expression, &self.sources(), &context)?;
         bound.holds(&[Some(self.row(view))], &context)
     }
 }

@@ -98,6 +98,10 @@ impl Runner<'_> {
             Body::Kill(session) => {
                 let id = self.whole_number(session, frame)?;
                 self.require_owner("KILL")?;
+                if id == self.core.handle.id() {
+                    let text = "Cannot use KILL to kill your own process.";
+                    return Err(SqlError::new(6104, text).into());
+                }
                 self.core.server.kill(id)?;
             }
             _ => {}

@@ -8,20 +8,20 @@ use std::{
 use cdc_fake::SqlError;
 use sqlparser::{
     ast,
-    dialect::MsSqlDialect,
     parser::{Parser, ParserError},
     tokenizer::{Location, Token, TokenWithSpan},
 };
 
-use super::{Batch, Body, FreeVariable, Statement, SyntaxError, extent, tokens, unsupported};
+use super::{
+    Batch, Body, FreeVariable, Statement, SyntaxError, dialect::DIALECT, extent, tokens,
+    unsupported,
+};
 use crate::relation::ObjectName;
 
 /// Blocks within blocks: above what people write, and well within a thread's stack.
 const MAX_DEPTH: usize = 32;
 /// Levels of an expression or a subquery.
 const MAX_LEVELS: usize = 50;
-
-static DIALECT: MsSqlDialect = MsSqlDialect {};
 
 pub(super) type Read<T> = Result<T, SyntaxError>;
 

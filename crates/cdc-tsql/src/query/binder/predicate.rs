@@ -82,17 +82,17 @@ impl<'a> Binder<'a> {
         operator: &BinaryOperator,
         level: &Level<'a>,
     ) -> SqlResult<Vec<Condition>> {
-        let mut last = Vec::new();
-        let mut rest = expr;
-        while let ast::Expr::BinaryOp { left, op, right } = rest {
-            if op != operator {
-                break;
+        let (mut parts, mut rest) = (Vec::new(), vec![expr]);
+        while let Some(next) = rest.pop() {
+            match next {
+                ast::Expr::BinaryOp { left, op, right } if op == operator => {
+                    rest.push(right);
+                    rest.push(left);
+                }
+                part => parts.push(self.condition(part, level)?),
             }
-            last.push(&**right);
-            rest = left;
         }
-        last.push(rest);
-        last.into_iter().rev().map(|part| self.condition(part, level)).collect()
+        Ok(parts)
     }
 
     fn comparison(

@@ -424,27 +424,6 @@ fn a_variant_converts_as_what_is_in_it() {
 }
 
 #[test]
-fn parse_reads_american_texts() {
-    let from = Kind::new(nvarchar(60), true);
-    for (text, to, wanted) in [
-        ("03/05/2024", SqlType::Date, Ok("2024-03-05")),
-        ("March 5, 2024 1:05 PM", SqlType::DateTime2 { scale: 0 }, Ok("2024-03-05 13:05:00")),
-        ("1,234.5", decimal(8, 2), Ok("1234.50")),
-        ("$1,234.5", SqlType::Money, Ok("1234.5000")),
-        ("x", SqlType::Int, Err(9819)),
-        ("", SqlType::Date, Err(9819)),
-        ("(getdate())", SqlType::DateTime, Err(9819)),
-        ("1", varchar(9), Err(10_761)),
-    ] {
-        let settings = Settings { date_format: DateFormat::DayMonthYear, ..Settings::default() };
-        let facts = Facts { settings, ..facts() };
-        let kind = Kind::new(to.clone(), true);
-        let found = parse(&Value::text(text), &from, &kind, &facts).map_err(|error| error.number);
-        assert_eq!(found, wanted.map(|text| value(text, &to)), "{text} as {to}");
-    }
-}
-
-#[test]
 fn null_is_null_in_every_type() {
     assert_eq!(cast(&Value::Null, &SqlType::Int, &varchar(3), None), Ok(Value::Null));
     assert_eq!(cast(&Value::Null, &SqlType::DateTime, &SqlType::Int, None), Ok(Value::Null));
