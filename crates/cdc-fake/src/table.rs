@@ -35,6 +35,8 @@ pub(crate) struct TableColumn {
     /// The text of a computed column's expression, when there is one.
     pub(crate) expression: Option<String>,
     pub(crate) persisted: bool,
+    /// The columns that a computed column reads.
+    pub(crate) reads: Vec<String>,
     pub(crate) collation: Option<Arc<str>>,
     collates: Collation,
 }
@@ -227,6 +229,7 @@ impl Table {
             default,
             expression: definition.expression,
             persisted: definition.persisted,
+            reads: definition.reads,
             collation: definition.collation.map(Into::into),
             collates,
         });
@@ -239,6 +242,8 @@ impl Table {
         if let Some(column) = self.columns.get_mut(slot) {
             column.dropped = true;
             self.plain = false;
+            let name = column.column.name.clone();
+            self.checks.retain(|check| check.definition.of.as_deref() != Some(&*name));
         }
     }
 

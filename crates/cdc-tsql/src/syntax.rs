@@ -13,6 +13,7 @@ mod extent;
 mod merging;
 mod options;
 mod reader;
+mod reserved;
 mod rights;
 mod rows;
 mod tokens;

@@ -1,14 +1,15 @@
 //! Expressions and conditions over given rows: OUTPUT, MERGE's clauses, CHECK, computed columns.
 
-use cdc_fake::SqlResult;
-use cdc_fake::Value;
+use std::collections::BTreeSet;
+
+use cdc_fake::{SqlResult, Value};
 use sqlparser::ast;
 
 use super::{
     Context, MAX_RECURSION,
     binder::Binder,
     evaluate::{Frame, Places, Run},
-    expression::{Condition, Expr},
+    expression::{Column, Condition, Expr},
     level::{Exposed, Level, Tables, Visible},
 };
 use crate::{
@@ -37,6 +38,15 @@ impl RowExpressions {
     /// A column for each.
     pub(crate) fn columns(&self) -> &[ResultColumn] {
         &self.columns
+    }
+
+    /// The places of the columns of the first source that they read.
+    pub(crate) fn reads(&self) -> BTreeSet<usize> {
+        let mut places = BTreeSet::new();
+        for value in &self.values {
+            value.columns(&mut |column| note(&mut places, column));
+        }
+        places
     }
 
     /// Their values; `rows` has a row for each source, none for one all of whose columns are NULL.
@@ -109,6 +119,13 @@ pub(crate) struct RowCondition {
 }
 
 impl RowCondition {
+    /// The places of the columns of the first source that it reads.
+    pub(crate) fn reads(&self) -> BTreeSet<usize> {
+        let mut places = BTreeSet::new();
+        self.condition.columns(&mut |column| note(&mut places, column));
+        places
+    }
+
     /// Whether it holds; none when that is unknown. `rows` as in [`RowExpressions::values`].
     ///
     /// # Errors
@@ -139,6 +156,12 @@ pub(crate) fn condition_over_rows(
     level.tables = Tables::default().and(with)?;
     let condition = binder.condition(condition, &level)?;
     Ok(RowCondition { condition, places: binder.places() })
+}
+
+fn note(places: &mut BTreeSet<usize>, column: Column) {
+    if column.depth == 0 && column.slot == 0 {
+        places.insert(column.column);
+    }
 }
 
 fn level_of<'a>(sources: &[RowSource<'_>]) -> Level<'a> {

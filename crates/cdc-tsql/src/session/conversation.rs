@@ -119,13 +119,8 @@ impl Runner<'_> {
                 }
                 return;
             }
-            Err(Failure::Error(error)) => {
-                let raised = Raised::new(error, 1, "");
-                let _ = self.replies.message(&raised.message());
-            }
-            Err(Failure::Raised(raised)) => {
-                let _ = self.replies.message(&raised.message());
-            }
+            Err(Failure::Error(error)) => self.tell_last(&Raised::new(error, 1, "")),
+            Err(Failure::Raised(raised)) => self.tell_last(&raised),
         }
         if self.core.transactions.doomed {
             let error = SqlError::new(
@@ -135,6 +130,13 @@ impl Runner<'_> {
             );
             let _ = self.replies.message(&Raised::new(error, 1, "").message());
             self.rolled_back();
+        }
+    }
+
+    /// Tells an error to a client that may be gone.
+    fn tell_last(&mut self, raised: &Raised) {
+        for message in raised.messages() {
+            let _ = self.replies.message(&message);
         }
     }
 

@@ -158,7 +158,9 @@ impl Runner<'_> {
             }
             return Err(Failure::Raised(raised));
         }
-        self.tell(&raised.message())?;
+        for message in raised.messages() {
+            self.tell(&message)?;
+        }
         if ended || (reaches >= Reach::Transaction && self.core.transactions.count > 0) {
             self.rolled_back();
         }

@@ -13,8 +13,18 @@ use sqlparser::{
     tokenizer::{Span, Token},
 };
 
+use super::extent;
+
 /// Operators of one chain that may hold one another; of a longer chain all stand side by side.
 const MAX_DEPTH: usize = 64;
+
+/// Reserved words that no expression begins with, and no name is without quotes.
+const BEGIN_NO_VALUE: [&str; 38] = [
+    "ALTER", "AND", "AS", "ASC", "BETWEEN", "BY", "CREATE", "CROSS", "DECLARE", "DELETE", "DESC",
+    "DROP", "EXEC", "EXECUTE", "FROM", "FULL", "GROUP", "HAVING", "IN", "INNER", "INSERT", "INTO",
+    "IS", "JOIN", "LIKE", "MERGE", "ON", "OR", "ORDER", "OUTER", "SET", "THEN", "UNION", "UPDATE",
+    "VALUES", "WHEN", "WHERE", "WITH",
+];
 
 /// T-SQL.
 #[derive(Debug)]
@@ -136,6 +146,12 @@ impl Dialect for TSql {
     // The parser asks in places whether it reads SQL Server.
     fn dialect(&self) -> TypeId {
         TypeId::of::<MsSqlDialect>()
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let token = parser.peek_token_ref();
+        let word = extent::word(&token.token)?;
+        BEGIN_NO_VALUE.contains(&&*word).then(|| parser.expected_ref("an expression", token))
     }
 
     fn parse_infix(
