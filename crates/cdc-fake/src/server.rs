@@ -13,8 +13,8 @@ use cdc_core::ServerTime;
 
 use crate::{
     clock::VirtualClock,
+    collation::{Collation, DEFAULT_COLLATION},
     database::{Backup, FakeDatabase},
-    key::Collation,
     permissions::Login,
     sessions::Sessions,
     sql_error::{SqlError, SqlResult, number},
@@ -102,7 +102,7 @@ impl FakeServer {
                 name: "fake".into(),
                 clock,
                 zone,
-                collation: Collation::default(),
+                collation: DEFAULT_COLLATION,
             },
             inner: Arc::new(Inner {
                 state: Mutex::new(state),

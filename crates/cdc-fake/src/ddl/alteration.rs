@@ -74,9 +74,9 @@ fn add_column(
             ),
         ));
     }
-    let fill = fill.map(|fill| fill.stored(&column.sql_type)).transpose()?;
     table.add_column(column.clone(), new_id)?;
     let slot = table.slot(&column.name)?;
+    let fill = fill.map(|fill| table.definition(slot)?.stored(fill)).transpose()?;
     if let Some(fill) = fill {
         table.rewrite(slot, |_| Ok(fill.clone()))?;
     }
@@ -108,7 +108,8 @@ fn alter_column(
         let dependents = dependents(table, slot, widens(&from, to) && !table.key.contains(&slot));
         refuse_used(table, slot, name, "ALTER", &dependents)?;
     }
-    table.rewrite(slot, |value| value.converted(&from, to))?;
+    let column = definition.clone();
+    table.rewrite(slot, |value| column.converted(value, to))?;
     if nullable == Some(false) {
         let null = |row: &crate::value::Row| row.get(slot).is_none_or(Value::is_null);
         if table.rows.values().any(null) {

@@ -1,11 +1,12 @@
 //! Conversions, pair by pair and style by style.
 
+use cdc_fake::collation::named;
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
     relation::{DateFormat, Settings},
-    scalar::{collation::named, literal::number_literal, tests_support::facts},
+    scalar::{literal::number_literal, tests_support::facts},
 };
 
 const fn varchar(length: u16) -> SqlType {
