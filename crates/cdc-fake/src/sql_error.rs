@@ -32,6 +32,7 @@ pub mod number {
     pub const TIMESTAMP_WRITE: i32 = 272;
     pub const TIMESTAMP_INSERT: i32 = 273;
     pub const INSUFFICIENT_ARGUMENTS: i32 = 313;
+    pub const INVALID_COLLATION: i32 = 448;
     pub const NOT_NULL: i32 = 515;
     /// A column without NULL and without a default, for a table with rows.
     pub const NO_ROOM_FOR_COLUMN: i32 = 4901;

@@ -39,11 +39,20 @@ pub(crate) struct TableColumn {
     pub(crate) persisted: bool,
     /// The columns that a computed column reads.
     pub(crate) reads: Vec<String>,
-    pub(crate) collation: Option<Arc<str>>,
     collates: Collation,
 }
 
 impl TableColumn {
+    /// The name of its collation, of a text.
+    pub(crate) fn collation(&self) -> Option<&'static str> {
+        use SqlType as T;
+        let is_text = matches!(
+            self.column.sql_type,
+            T::Char(_) | T::VarChar(_) | T::NChar(_) | T::NVarChar(_) | T::Text | T::NText | T::Xml
+        );
+        is_text.then_some(self.collates.name)
+    }
+
     /// A value as the column stores it.
     pub(crate) fn stored(&self, value: Value) -> SqlResult<Value> {
         value.stored_in(&self.column.sql_type, self.collates.code_page)
@@ -233,7 +242,12 @@ impl Table {
         let generated =
             column.computed || column.sql_type == SqlType::RowVersion || identity.is_some();
         self.plain &= !generated;
-        let collates = definition.collation.as_deref().and_then(named).unwrap_or(self.collation);
+        let collates = match &definition.collation {
+            Some(name) => named(name).ok_or_else(|| {
+                SqlError::new(number::INVALID_COLLATION, format!("Invalid collation '{name}'."))
+            })?,
+            None => self.collation,
+        };
         self.columns.push(TableColumn {
             column,
             computed: definition.computed,
@@ -244,7 +258,6 @@ impl Table {
             expression: definition.expression,
             persisted: definition.persisted,
             reads: definition.reads,
-            collation: definition.collation.map(Into::into),
             collates,
         });
         let last = self.columns.len() - 1;

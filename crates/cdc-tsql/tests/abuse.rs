@@ -404,7 +404,7 @@ fn a_merge_that_meets_other_writers_runs_again_over_the_rows_as_they_are() {
                 for _ in 0..rounds {
                     // Each adds 1 to the row of all, and keeps one of its own.
                     let merge = format!(
-                        "MERGE dbo.t WITH (TABLOCKX) AS t USING (VALUES (1), ({own})) AS s (id) ON t.id = s.id \
+                        "MERGE dbo.t AS t USING (VALUES (1), ({own})) AS s (id) ON t.id = s.id \
                          WHEN MATCHED THEN UPDATE SET v = t.v + 1 \
                          WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 1);",
                         own = 10 + number

@@ -228,12 +228,12 @@ impl Reader {
     fn hint_that_is_none(&self) -> Option<&Token> {
         let is_with = self.peek_word().is_some_and(|word| word == "WITH");
         let name = self.peek_at(1).filter(|token| matches!(token, Token::Word(_)))?;
-        let before = self.tokens.get(..self.at)?.iter().rev().map(|token| &token.token);
+        let mut before = self.tokens.get(..self.at)?.iter().rev().map(|token| &token.token);
         let is_name = |token: &&Token| match extent::word(token) {
             Some(word) => word == "AS" || !is_reserved(&word),
             None => matches!(token, Token::Word(_) | Token::Period),
         };
-        let table = before.skip_while(is_name).next().and_then(extent::word)?;
+        let table = before.find(|token| !is_name(token)).and_then(extent::word)?;
         let takes_hints = matches!(&*table, "FROM" | "JOIN" | "INTO" | "UPDATE" | "DELETE");
         (is_with && takes_hints).then_some(name)
     }

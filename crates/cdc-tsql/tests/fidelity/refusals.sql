@@ -45,6 +45,16 @@ SELECT CASE WHEN 1 THEN 2 END
 SELECT 1 WHERE NOT (SELECT 1)
 !> 4145
 
+# What a server has and this one does not is refused by name; what nobody has does not exist.
+SELECT PARSENAME('a.b', 1)
+!> 50000
+
+SELECT JSON_VALUE('{}', '$.a')
+!> 50000
+
+SELECT NO_SUCH_FUNCTION(1)
+!> 195
+
 # A column that something needs: each that does, and what it comes to.
 CREATE TABLE dbo.t (id int NOT NULL CONSTRAINT pk_t PRIMARY KEY, a int NULL CONSTRAINT df_a DEFAULT 1, b varchar(5) NULL, c AS b + 'x', d int NULL CONSTRAINT ck_d CHECK (d > 0), e int NULL, f int NULL)
 
