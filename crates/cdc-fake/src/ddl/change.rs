@@ -147,7 +147,8 @@ impl FakeDatabase {
     ///
     /// # Errors
     /// 208, 2714, 2705, 207, 515, 1222 while another transaction holds the table, 4922 for a
-    /// column that something needs, 4928 for a captured one, and what the statement is otherwise refused for.
+    /// column that something needs, 4928 for a captured one, and what the statement is otherwise
+    /// refused for.
     pub fn change_schema(&self, change: SchemaChange) -> SqlResult<()> {
         self.change_schema_in(None, &Waiting::refuse(), &change)
     }
@@ -369,6 +370,12 @@ impl DatabaseState {
         }
         if let Some(column) = definition.columns.get_mut(slot) {
             column.column.name = to.into();
+        }
+        // A rule of the server's own goes with its column, whatever that is called.
+        for of in definition.checks.iter_mut().filter_map(|check| check.definition.of.as_mut()) {
+            if of.eq_ignore_ascii_case(from) {
+                to.clone_into(of);
+            }
         }
         Ok(())
     }

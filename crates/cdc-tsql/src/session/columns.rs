@@ -157,7 +157,7 @@ impl Runner<'_> {
     }
 
     /// The check that refuses a row whose computed column cannot be computed.
-    fn computed_check(
+    pub(super) fn computed_check(
         &mut self,
         column: &ColumnBody,
         known: &[RelationColumn],

@@ -120,6 +120,30 @@ SELECT name FROM sys.columns WHERE object_id = OBJECT_ID('dbo.t') ORDER BY colum
 => 'b'
 => 'g'
 
+# A computed column that cannot be computed of the rows that are there is not added.
+CREATE TABLE dbo.z (a int NOT NULL)
+
+INSERT dbo.z VALUES (0)
+
+ALTER TABLE dbo.z ADD q AS 1 / a
+!> 8134
+
+SELECT * FROM dbo.z
+=> 0
+
+UPDATE dbo.z SET a = 2
+
+ALTER TABLE dbo.z ADD q AS 10 / a
+
+INSERT dbo.z VALUES (0)
+!> 8134
+
+EXEC sp_rename 'dbo.z.q', 'r', 'COLUMN'
+
+ALTER TABLE dbo.z DROP COLUMN r
+
+INSERT dbo.z VALUES (0)
+
 # What a result would be, column by column.
 EXEC sp_describe_first_result_set N'SELECT id, N''é'' COLLATE Greek_CI_AS AS g FROM dbo.t'
 :> bit, int, nvarchar(128) null, bit, int, nvarchar(256) null, smallint, tinyint, tinyint, nvarchar(128) null, int null, nvarchar(128) null, nvarchar(128) null, nvarchar(128) null, nvarchar(4000) null, int null, nvarchar(128) null, nvarchar(128) null, nvarchar(128) null, bit, bit, bit, nvarchar(128) null, nvarchar(128) null, nvarchar(128) null, nvarchar(128) null, nvarchar(128) null, bit, bit null, bit, bit, bit, smallint null, smallint null, smallint null, int null, int null, int null, tinyint null

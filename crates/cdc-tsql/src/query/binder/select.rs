@@ -39,15 +39,7 @@ impl<'a> Binder<'a> {
         let mut level = Level::new(outer, tables);
         level.named_windows = &select.named_window;
         let mut source = self.from(&select.from, &mut level)?;
-        let mut filter = Vec::new();
-        if let Some(selection) = &select.selection {
-            for part in self.condition(selection, &level)?.into_conjuncts() {
-                filter.extend(placement::absorb(source.as_mut(), part));
-            }
-        }
-        if let Some(source) = &mut source {
-            placement::settle(source);
-        }
+        let filter = self.filter(select.selection.as_ref(), source.as_mut(), &level)?;
         let Keys { keys, sets } = self.group_keys(&select.group_by, &level)?;
         level.group_keys.replace(keys.clone());
         level.has_sets.set(!sets.is_empty());
@@ -87,7 +79,7 @@ impl<'a> Binder<'a> {
         let body = SelectPlan {
             source,
             slots: level.slots,
-            filter: Condition::from_conjuncts(filter),
+            filter,
             group: grouped.then_some(GroupPlan { keys, sets, aggregates, having }),
             windows,
             output,
@@ -103,6 +95,25 @@ impl<'a> Binder<'a> {
             recursive: level.recursive.get(),
             base,
         })
+    }
+
+    /// Binds WHERE, and places what it can in the sources.
+    fn filter(
+        &self,
+        selection: Option<&'a ast::Expr>,
+        mut source: Option<&mut Source>,
+        level: &Level<'a>,
+    ) -> SqlResult<Option<Condition>> {
+        let mut filter = Vec::new();
+        if let Some(selection) = selection {
+            for part in self.condition(selection, level)?.into_conjuncts() {
+                filter.extend(placement::absorb(source.as_deref_mut(), part));
+            }
+        }
+        if let Some(source) = source {
+            placement::settle(source);
+        }
+        Ok(Condition::from_conjuncts(filter))
     }
 
     /// Binds a select list.
