@@ -206,10 +206,18 @@ fn long_lists_and_long_batches_are_evaluated() {
         ),
         Value::Int(1)
     );
+    let nulls =
+        format!("SELECT COUNT(*) FROM (VALUES (5), (-1)) v (x) WHERE x NOT IN ({list}, NULL)");
+    assert_eq!(one(&mut session, &nulls), Value::Int(0));
     tell(&mut session, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)");
     let rows: Vec<_> = (0..1_000).map(|number| format!("({number})")).collect();
     let insert = format!("INSERT dbo.t VALUES {}", rows.join(","));
     assert_eq!(tell(&mut session, &insert).errors, []);
+    // A long list is looked up, not gone through, for each of fifty thousand rows.
+    let many = format!(
+        "SELECT COUNT(*) FROM dbo.t a CROSS JOIN (SELECT TOP 50 id FROM dbo.t) b WHERE a.id + b.id * 1000 IN ({list})"
+    );
+    assert_eq!(one(&mut session, &many), Value::Int(20_000));
     let rows: Vec<_> = (2_000..3_001).map(|number| format!("({number})")).collect();
     let insert = format!("INSERT dbo.t VALUES {}", rows.join(","));
     assert_eq!(tell(&mut session, &insert).errors, [10_738]);

@@ -178,6 +178,9 @@ pub(super) enum Condition {
         kind: Kind,
         /// `NOT IN`.
         negated: bool,
+        /// The place of the list's keys among what a run keeps, of a long list that is the same
+        /// for every row.
+        kept: Option<usize>,
     },
     /// `comparison ANY (query)` or `ALL`; `IN` is `= ANY`.
     Quantified(Box<Quantified>),

@@ -80,7 +80,7 @@ pub(crate) fn items_over_rows(
     let level = level_of(sources);
     let items = binder.items(items, &level)?;
     let (values, columns) = items.into_iter().map(|item| (item.expr, item.column)).unzip();
-    Ok(RowExpressions { columns, values, places: binder.places() })
+    Ok(RowExpressions { columns, values, places: places(&binder) })
 }
 
 /// Binds expressions over given rows, with the common table expressions before the statement.
@@ -109,7 +109,7 @@ pub(crate) fn values_over_rows(
             computed: true,
         })
         .collect();
-    Ok(RowExpressions { columns, values, places: binder.places() })
+    Ok(RowExpressions { columns, values, places: places(&binder) })
 }
 
 /// A condition bound over given rows.
@@ -155,7 +155,12 @@ pub(crate) fn condition_over_rows(
     let mut level = level_of(sources);
     level.tables = Tables::default().and(with)?;
     let condition = binder.condition(condition, &level)?;
-    Ok(RowCondition { condition, places: binder.places() })
+    Ok(RowCondition { condition, places: places(&binder) })
+}
+
+/// A run is over one row: what it would keep for the next one is not worth keeping.
+fn places(binder: &Binder<'_>) -> Places {
+    Places { kept: 0, ..binder.places() }
 }
 
 fn note(places: &mut BTreeSet<usize>, column: Column) {

@@ -15,6 +15,9 @@ use crate::{
     scalar,
 };
 
+/// Values of an IN list that are compared one by one; more are looked up.
+const LONG_LIST: usize = 32;
+
 impl<'a> Binder<'a> {
     /// Binds a condition.
     ///
@@ -192,7 +195,15 @@ impl<'a> Binder<'a> {
                     .into_iter()
                     .map(|item| self.converted(item, &kind))
                     .collect::<SqlResult<Vec<_>>>()?;
-                Ok(self.settled_condition(Condition::In { of, list, kind, negated }))
+                let steady = |item: &Expr| {
+                    matches!(
+                        item.node,
+                        Node::Constant(_) | Node::Null | Node::Variable(_) | Node::Once(..)
+                    )
+                };
+                let long = list.len() > LONG_LIST && list.iter().all(steady);
+                let kept = long.then(|| Self::next(&self.kept));
+                Ok(self.settled_condition(Condition::In { of, list, kind, negated, kept }))
             }
             InTarget::Subquery(query) => {
                 let left = self.value(of, level)?;
