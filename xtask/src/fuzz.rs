@@ -43,7 +43,9 @@ pub struct Request {
 pub fn run(workspace: &Workspace, request: &Request) -> Result<()> {
     let manifest = workspace.root.join(PACKAGE).join("Cargo.toml");
     let text = fs::read_to_string(&manifest).map_err(|e| Failure::caused(manifest.display(), e))?;
-    let chosen = chosen(&targets(&text)?, &request.targets)?;
+    let known = targets(&text)?;
+    let chosen = chosen(&known, &request.targets)?;
+    let features = features(&known, &chosen);
     for (arguments, remedy) in [
         (&["--version"][..], "the nightly toolchain; rustup toolchain install nightly"),
         (&["fuzz", "--version"][..], "cargo-fuzz; cargo install cargo-fuzz"),
@@ -57,7 +59,7 @@ pub fn run(workspace: &Workspace, request: &Request) -> Result<()> {
         let directories = Directories::new(workspace, &target);
         directories.make()?;
         println!("== {target}: {} min", request.minutes);
-        let mut command = command(workspace, request, &target, &directories);
+        let mut command = command(workspace, request, &target, &features, &directories);
         if let Err(failure) = steps::run_to_end(&mut command) {
             println!("== {target} FAILED: {failure}");
             failed.push(format!("{target} (see {})", directories.found.display()));
@@ -108,12 +110,15 @@ fn command(
     workspace: &Workspace,
     request: &Request,
     target: &str,
+    features: &[String],
     directories: &Directories,
 ) -> Command {
     let path = |path: &Path| workspace::text(path);
     let mut command = workspace.nightly();
     command.args(["fuzz", "run", "--sanitizer", &request.sanitizer]);
     command.args(["--fuzz-dir", PACKAGE, "--target-dir", &path(&workspace.target.join("fuzz"))]);
+    // What no chosen target needs takes most of the time to build.
+    command.args(["--no-default-features", "--features", &features.join(",")]);
     // New inputs go to the first directory.
     command.args([target, &path(&directories.work), &path(&directories.corpus), "--"]);
     command.arg(format!("-max_total_time={}", u64::from(request.minutes) * 60));
@@ -127,20 +132,44 @@ fn command(
     command
 }
 
-/// The targets that a manifest of cargo-fuzz lists.
-fn targets(manifest: &str) -> Result<Vec<String>> {
-    let table: Table = manifest.parse().map_err(|e| Failure::caused("fuzz/Cargo.toml", e))?;
-    let bins = table.get("bin").and_then(toml::Value::as_array);
-    let names = bins.into_iter().flatten().filter_map(|bin| bin.get("name")?.as_str());
-    Ok(names.map(str::to_owned).collect())
+/// A target of a manifest of cargo-fuzz, and the features that it needs.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    name: String,
+    features: Vec<String>,
 }
 
-fn chosen(targets: &[String], asked: &[String]) -> Result<Vec<String>> {
-    if let Some(unknown) = asked.iter().find(|name| !targets.contains(name)) {
-        let known = targets.join(", ");
+/// The targets that a manifest of cargo-fuzz lists.
+fn targets(manifest: &str) -> Result<Vec<Target>> {
+    let table: Table = manifest.parse().map_err(|e| Failure::caused("fuzz/Cargo.toml", e))?;
+    let bins = table.get("bin").and_then(toml::Value::as_array);
+    let target = |bin: &toml::Value| {
+        let needed = bin.get("required-features").and_then(toml::Value::as_array);
+        let features = needed.into_iter().flatten().filter_map(toml::Value::as_str);
+        Some(Target {
+            name: bin.get("name")?.as_str()?.to_owned(),
+            features: features.map(str::to_owned).collect(),
+        })
+    };
+    Ok(bins.into_iter().flatten().filter_map(target).collect())
+}
+
+fn chosen(targets: &[Target], asked: &[String]) -> Result<Vec<String>> {
+    let names = || targets.iter().map(|target| target.name.clone());
+    if let Some(unknown) = asked.iter().find(|name| names().all(|known| known != **name)) {
+        let known = names().collect::<Vec<_>>().join(", ");
         return Err(Failure::new(format!("no fuzz target {unknown:?}; there are {known}")));
     }
-    Ok(if asked.is_empty() { targets.to_vec() } else { asked.to_vec() })
+    Ok(if asked.is_empty() { names().collect() } else { asked.to_vec() })
+}
+
+/// What the chosen targets need, each feature once: one build serves all of them.
+fn features(targets: &[Target], chosen: &[String]) -> Vec<String> {
+    let needed = targets.iter().filter(|target| chosen.contains(&target.name));
+    let mut features: Vec<String> = needed.flat_map(|target| target.features.clone()).collect();
+    features.sort();
+    features.dedup();
+    features
 }
 
 #[cfg(test)]
@@ -165,11 +194,27 @@ mod tests {
     fn what_a_run_finds_stays_out_of_the_checkout() {
         let request = Request { targets: Vec::new(), minutes: 10, sanitizer: "none".into() };
         let directories = Directories::new(&workspace(), "lsn");
-        let command = command(&workspace(), &request, "lsn", &directories);
+        let command = command(&workspace(), &request, "lsn", &["tds".into()], &directories);
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         assert!(words.contains(&"-max_total_time=600".into()), "{words:?}");
+        assert!(words.contains(&"tds".into()), "{words:?}");
         assert!(words.contains(&"-artifact_prefix=/build/fuzz-inputs/found/lsn/".into()));
         let first = words.iter().position(|word| word == "lsn").map(|at| at + 1);
         assert_eq!(first.map(|at| &*words[at]), Some("/build/fuzz-inputs/work/lsn"));
+    }
+
+    #[test]
+    fn a_run_builds_what_its_targets_need_and_no_more() {
+        let manifest = "[[bin]]\nname = \"lsn\"\n\
+                        [[bin]]\nname = \"log\"\nrequired-features = [\"delta\"]\n\
+                        [[bin]]\nname = \"rpc\"\nrequired-features = [\"tds\"]\n";
+        let all = targets(manifest).expect("three targets");
+        let needed = |asked: &[&str]| {
+            let asked: Vec<_> = asked.iter().map(|name| (*name).to_owned()).collect();
+            features(&all, &chosen(&all, &asked).expect("known")).join(",")
+        };
+        assert_eq!(needed(&[]), "delta,tds");
+        assert_eq!(needed(&["rpc"]), "tds");
+        assert_eq!(needed(&["lsn"]), "");
     }
 }

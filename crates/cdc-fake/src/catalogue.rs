@@ -45,7 +45,7 @@ pub struct ColumnInfo {
     pub identity: Option<IdentityInfo>,
     /// The default.
     pub default: Option<ConstraintInfo>,
-    /// The name of its collation, when it is not the database's.
+    /// The name of its collation, of a text.
     pub collation: Option<String>,
     /// The text of a computed column's expression.
     pub expression: Option<String>,
@@ -115,7 +115,7 @@ pub struct InstanceInfo {
     pub low: Option<Lsn>,
     /// The captured columns, in order.
     pub columns: Vec<Column>,
-    /// The name of each captured column's collation, when it is not the database's.
+    /// The name of each captured column's collation, of a text.
     pub collations: Vec<Option<String>>,
     /// The columns of the unique index.
     pub key: Vec<String>,
@@ -234,7 +234,7 @@ impl DatabaseState {
         };
         let collation = |column: &Column| {
             let captured = table?.columns.get(slot_of(column))?;
-            captured.collation.as_ref().map(ToString::to_string)
+            captured.collation().map(str::to_owned)
         };
         InstanceInfo {
             object_id: object_id(changes),
@@ -275,7 +275,7 @@ fn column_info(column: &TableColumn) -> ColumnInfo {
             name: default.name.clone(),
             text: default.definition.text.clone(),
         }),
-        collation: column.collation.as_ref().map(ToString::to_string),
+        collation: column.collation().map(str::to_owned),
         expression: column.expression.clone(),
         persisted: column.persisted,
     }

@@ -14,11 +14,11 @@ use crate::{
     capture::CaptureJob,
     cleanup::CleanupJob,
     clock::VirtualClock,
+    collation::Collation,
     ddl::SchemaChange,
     injection::{Call, Encounter, FaultPlan, Injection, Side},
     instance::Instance,
     jobs::Jobs,
-    key::Collation,
     log::{InstanceId, Log, TableId},
     mapping::{Mapping, MappingEntry},
     options::{DatabaseOptions, Schema},
@@ -26,6 +26,7 @@ use crate::{
     server::ServerSettings,
     sql_error::{SqlError, SqlResult, number},
     table::{RowView, Table, TableDefinition},
+    text_order::folded,
     transaction::{OpenTransaction, TransactionId},
     value::{Row, Value},
 };
@@ -74,7 +75,10 @@ impl DatabaseState {
         Self {
             name: name.into(),
             version: 0,
-            options: DatabaseOptions::default(),
+            options: DatabaseOptions {
+                collation: settings.collation.name.into(),
+                ..DatabaseOptions::default()
+            },
             created,
             schemas: BTreeMap::new(),
             jobs: Jobs::default(),
@@ -125,12 +129,9 @@ impl DatabaseState {
 
     /// True when two names are the same in this database.
     pub(crate) fn same(&self, one: &str, other: &str) -> bool {
-        match self.collation {
-            Collation::Binary => one == other,
-            Collation::CaseInsensitive => {
-                one == other || one.to_lowercase() == other.to_lowercase()
-            }
-        }
+        one == other
+            || (self.collation.ignores_case
+                && folded(one, self.collation) == folded(other, self.collation))
     }
 
     pub(crate) fn table(&self, id: TableId) -> SqlResult<&Table> {

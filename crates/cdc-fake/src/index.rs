@@ -91,7 +91,7 @@ impl Index {
         sort_key_of(
             self.slots
                 .iter()
-                .map(|(slot, _)| (row.get(*slot).unwrap_or(&NULL), table.collates(*slot))),
+                .map(|(slot, _)| (row.get(*slot).unwrap_or(&NULL), table.order_of(*slot))),
         )
     }
 

@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use crate::value::Value;
+use crate::{
+    text_order::{TextOrder, significant},
+    value::Value,
+};
 
 /// Bytes of the longest key that needs no memory of its own: two numbers, or a GUID.
 const SHORT_BYTES: usize = 22;
@@ -99,44 +102,11 @@ impl fmt::Debug for SortKey {
     }
 }
 
-/// How texts compare.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Collation {
-    /// Ignoring case, by code point otherwise.
-    #[default]
-    CaseInsensitive,
-    /// By code point.
-    Binary,
-}
-
-impl Collation {
-    /// How texts of a collation compare, by its name: by code point where it is binary or tells
-    /// upper from lower case.
-    #[must_use]
-    pub fn named(name: &str) -> Self {
-        let name = name.to_ascii_uppercase();
-        let exact = name.contains("_BIN") || name.contains("_CS_") || name.ends_with("_CS");
-        if exact { Self::Binary } else { Self::CaseInsensitive }
-    }
-}
-
-/// The sort key of `values`. Trailing blanks of texts do not count, as in any comparison.
-pub(crate) fn sort_key<'a>(
-    values: impl IntoIterator<Item = &'a Value>,
-    collation: Collation,
-) -> SortKey {
-    let mut key = Vec::with_capacity(16);
-    for value in values {
-        append(&mut key, value, collation);
-    }
-    key.as_slice().into()
-}
-
 /// The sort key of values that each compare in their own way.
-pub(crate) fn sort_key_of<'a>(values: impl IntoIterator<Item = (&'a Value, Collation)>) -> SortKey {
+pub(crate) fn sort_key_of<'a>(values: impl IntoIterator<Item = (&'a Value, TextOrder)>) -> SortKey {
     let mut key = Vec::with_capacity(16);
-    for (value, collation) in values {
-        append(&mut key, value, collation);
+    for (value, order) in values {
+        append_value(&mut key, value, order);
     }
     key.as_slice().into()
 }
@@ -158,14 +128,8 @@ pub(crate) fn heap_key(number: u64) -> SortKey {
     number.to_be_bytes().as_slice().into()
 }
 
-/// Adds the bytes of one value that is no text and no binary, whose order no collation decides: an
-/// order key of another layer has them alike.
-pub fn append_plain(key: &mut Vec<u8>, value: &Value) {
-    append(key, value, Collation::Binary);
-}
-
 /// Adds bytes with an end that no other bytes go beyond: 0 is 0 255, the end is 0 0.
-pub fn append_ended(key: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn append_ended(key: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes {
         key.push(*byte);
         if *byte == 0 {
@@ -175,7 +139,9 @@ pub fn append_ended(key: &mut Vec<u8>, bytes: &[u8]) {
     key.extend([0, 0]);
 }
 
-fn append(key: &mut Vec<u8>, value: &Value, collation: Collation) {
+/// Adds the bytes of one value, whose order is the server's. No value's bytes begin another's of
+/// the same type. `order` says how texts compare.
+pub fn append_value(key: &mut Vec<u8>, value: &Value, order: TextOrder) {
     if value.is_null() {
         key.push(0);
         return;
@@ -195,17 +161,8 @@ fn append(key: &mut Vec<u8>, value: &Value, collation: Collation) {
             key.push(biased.first().copied().unwrap_or_default() ^ 0x80);
             key.extend(biased.iter().skip(1));
         }
-        Value::Text(text) => {
-            let text = text.trim_end_matches(' ');
-            match collation {
-                Collation::Binary => append_ended(key, text.as_bytes()),
-                Collation::CaseInsensitive if text.is_ascii() => {
-                    append_ended(key, text.to_ascii_lowercase().as_bytes());
-                }
-                Collation::CaseInsensitive => append_ended(key, text.to_lowercase().as_bytes()),
-            }
-        }
-        Value::Bytes(bytes) => append_ended(key, bytes),
+        Value::Text(text) => order.append_key(key, text),
+        Value::Bytes(bytes) => append_ended(key, significant(bytes)),
         Value::Uuid(uuid) => {
             // The server compares the last group first; in the text's order of bytes that is
             // 10-15, 8-9, then the three leading groups from the third to the first.
@@ -234,7 +191,7 @@ mod tests {
     use super::*;
 
     fn key(value: &Value) -> SortKey {
-        sort_key([value], Collation::CaseInsensitive)
+        sort_key_of([(value, TextOrder::default())])
     }
 
     #[test]
@@ -277,7 +234,8 @@ mod tests {
         assert_eq!(key(&Value::text("Ab ")), key(&Value::text("aB")));
         assert_eq!(key(&Value::Float(0.0)), key(&Value::Float(-0.0)));
         assert!(key(&Value::text("a")) < key(&Value::text("a\0")));
-        assert!(key(&Value::bytes(&[0])) < key(&Value::bytes(&[0, 0])));
+        assert_eq!(key(&Value::bytes(&[1])), key(&Value::bytes(&[1, 0, 0])));
+        assert!(key(&Value::bytes(&[1])) < key(&Value::bytes(&[1, 0, 1])));
     }
 
     proptest! {
@@ -298,11 +256,12 @@ mod tests {
                 floats.0.partial_cmp(&floats.1).expect("no NaN")
             );
             let composite = |bytes: &[u8], rest: i64| {
-                sort_key([&Value::bytes(bytes), &Value::Int(rest)], Collation::Binary)
+                let order = TextOrder::default();
+                sort_key_of([(&Value::bytes(bytes), order), (&Value::Int(rest), order)])
             };
             prop_assert_eq!(
                 composite(&bytes.0, rest.0).cmp(&composite(&bytes.1, rest.1)),
-                bytes.0.cmp(&bytes.1).then(rest.0.cmp(&rest.1))
+                significant(&bytes.0).cmp(significant(&bytes.1)).then(rest.0.cmp(&rest.1))
             );
         }
     }

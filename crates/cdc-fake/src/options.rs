@@ -3,6 +3,7 @@
 use cdc_core::ServerTime;
 
 use crate::{
+    collation::{DEFAULT_COLLATION, named},
     database::FakeDatabase,
     sql_error::{SqlError, SqlResult, number},
 };
@@ -43,7 +44,7 @@ impl Default for DatabaseOptions {
             recovery: 1,
             compatibility_level: 160,
             read_only: false,
-            collation: "SQL_Latin1_General_CP1_CI_AS".into(),
+            collation: DEFAULT_COLLATION.name.into(),
             replica: None,
         }
     }
@@ -86,7 +87,10 @@ impl FakeDatabase {
 
     /// Changes settings.
     pub fn set_options(&self, change: impl FnOnce(&mut DatabaseOptions)) {
-        change(&mut self.state().options);
+        let mut state = self.state();
+        change(&mut state.options);
+        // Columns that name none compare by it.
+        state.collation = named(&state.options.collation).unwrap_or_default();
     }
 
     /// When the database was created, on the server's clock.

@@ -14,8 +14,8 @@ use cdc_core::ServerTime;
 use crate::{
     agent::Switches,
     clock::VirtualClock,
+    collation::{Collation, DEFAULT_COLLATION},
     database::{Backup, FakeDatabase},
-    key::Collation,
     permissions::Login,
     sessions::Sessions,
     sql_error::{SqlError, SqlResult, number},
@@ -104,7 +104,7 @@ impl FakeServer {
                 name: "fake".into(),
                 clock,
                 zone,
-                collation: Collation::default(),
+                collation: DEFAULT_COLLATION,
                 switches: Arc::default(),
             },
             inner: Arc::new(Inner {

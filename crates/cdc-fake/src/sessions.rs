@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -14,6 +15,7 @@ use crate::{
     isolation::Isolation,
     server::FakeServer,
     sql_error::{SqlError, SqlResult, number},
+    transaction::TransactionHandle,
 };
 
 /// What the server knows of a session.
@@ -56,6 +58,20 @@ pub(crate) struct Sessions(Mutex<BTreeMap<i32, Known>>);
 struct Known {
     info: SessionInfo,
     killed: Arc<AtomicBool>,
+    /// What a `KILL` rolls back.
+    transactions: Vec<TransactionHandle>,
+    /// Who is told of a `KILL`.
+    hooks: Vec<Hook>,
+}
+
+/// Told of a `KILL`, on the thread of who kills.
+#[derive(Clone)]
+struct Hook(Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
 }
 
 impl Sessions {
@@ -91,11 +107,50 @@ impl SessionHandle {
         Arc::clone(&self.killed)
     }
 
+    /// Calls `hook` once the session is killed, on the thread of who kills: it may set a flag or
+    /// send a message, and must not wait.
+    pub fn when_killed(&self, hook: impl Fn() + Send + Sync + 'static) {
+        if let Some(known) = self.server.sessions().known().get_mut(&self.id) {
+            known.hooks.push(Hook(Arc::new(hook)));
+        }
+    }
+
+    /// A name of the session, to note its transactions under.
+    #[must_use]
+    pub fn link(&self) -> SessionLink {
+        SessionLink { id: self.id, killed: self.killed(), server: self.server.clone() }
+    }
+
     /// Notes what the session is doing.
     pub fn update(&self, change: impl FnOnce(&mut SessionInfo)) {
         if let Some(known) = self.server.sessions().known().get_mut(&self.id) {
             change(&mut known.info);
         }
+    }
+}
+
+/// Names a session, to note the transactions that a `KILL` of it rolls back.
+#[derive(Clone, Debug)]
+pub struct SessionLink {
+    id: i32,
+    killed: Arc<AtomicBool>,
+    server: FakeServer,
+}
+
+impl SessionLink {
+    /// Notes the transactions that the session has open, instead of those noted before. Of a
+    /// session that was killed they are rolled back at once.
+    pub fn holds(&self, transactions: Vec<TransactionHandle>) {
+        let mut known = self.server.sessions().known();
+        if !self.killed.load(Ordering::Acquire) {
+            let own = known.get_mut(&self.id).filter(|own| Arc::ptr_eq(&own.killed, &self.killed));
+            if let Some(own) = own {
+                own.transactions = transactions;
+            }
+            return;
+        }
+        drop(known);
+        transactions.iter().for_each(TransactionHandle::end);
     }
 }
 
@@ -130,31 +185,51 @@ impl FakeServer {
             lock_timeout: -1,
             open_transactions: 0,
         };
-        known.insert(id, Known { info, killed: Arc::clone(&killed) });
+        let one = Known {
+            info,
+            killed: Arc::clone(&killed),
+            transactions: Vec::new(),
+            hooks: Vec::new(),
+        };
+        known.insert(id, one);
         drop(known);
         SessionHandle { id, killed, server: self.clone() }
     }
 
-    /// Who is connected, by id.
+    /// Who is connected, by id. One that was killed is there until what it runs has noticed.
     #[must_use]
     pub fn session_list(&self) -> Vec<SessionInfo> {
-        self.sessions().known().values().map(|known| known.info.clone()).collect()
+        let known = self.sessions().known();
+        known.values().filter(|known| known.is_there()).map(|known| known.info.clone()).collect()
     }
 
-    /// Ends a session: its next step fails, and its connection closes.
+    /// Ends a session: its transactions are rolled back and their locks free when this returns,
+    /// what it runs or waits for ends, its next step fails, and its connection closes.
     ///
     /// # Errors
     /// 6106 for an id that no session has.
     pub fn kill(&self, id: i32) -> SqlResult<()> {
-        let known = self.sessions().known();
-        let found = known.get(&id).ok_or_else(|| {
+        let mut known = self.sessions().known();
+        let found = known.get_mut(&id).filter(|found| found.is_there()).ok_or_else(|| {
             SqlError::new(
                 number::KILL_UNKNOWN,
                 format!("Process ID {id} is not an active process ID."),
             )
         })?;
         found.killed.store(true, Ordering::Release);
+        let transactions = std::mem::take(&mut found.transactions);
+        let hooks = found.hooks.clone();
+        drop(known);
+        // What runs is told first: it must not go on in a transaction that has ended.
+        hooks.iter().for_each(|hook| hook.0());
+        transactions.iter().for_each(TransactionHandle::end);
         Ok(())
+    }
+}
+
+impl Known {
+    fn is_there(&self) -> bool {
+        self.info.running || !self.killed.load(Ordering::Acquire)
     }
 }
 
@@ -163,7 +238,7 @@ mod tests {
     use cdc_core::Timestamp;
 
     use super::*;
-    use crate::{VirtualClock, Zone};
+    use crate::{TableDefinition, VirtualClock, Zone};
 
     #[test]
     fn a_session_has_the_least_free_id_until_it_is_dropped() {
@@ -176,5 +251,34 @@ mod tests {
         server.kill(52).expect("connected");
         assert!(second.is_killed());
         assert_eq!(server.kill(99).expect_err("unknown").number, 6106);
+    }
+
+    #[test]
+    fn a_kill_rolls_back_at_once_and_tells_who_asked() {
+        let server = FakeServer::new(VirtualClock::manual(Timestamp::from_micros(0)), Zone::UTC);
+        let database = server.database("shop");
+        let table = TableDefinition::new("t").column("id", cdc_core::SqlType::Int);
+        database.create_table(table.primary_key(&["id"])).expect("new");
+        let name = cdc_core::TableName::new("dbo", "t");
+        let session = server.open_session("a", "shop");
+        let told = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&told);
+        session.when_killed(move || flag.store(true, Ordering::Release));
+
+        let mut open = database.begin();
+        open.insert(&name, vec![1.into()]).expect("free");
+        session.link().holds(vec![open.handle()]);
+        let insert = || database.transact(|tx| tx.insert(&name, vec![1.into()]));
+        assert_eq!(insert().expect_err("held").number, 1222);
+        server.kill(session.id()).expect("connected");
+        assert!(told.load(Ordering::Acquire));
+        assert!(insert().is_ok());
+        assert!(open.commit().is_err());
+
+        let late = database.begin();
+        session.link().holds(vec![late.handle()]);
+        assert!(!late.is_open());
+        assert_eq!(server.session_list(), []);
+        assert_eq!(server.kill(session.id()).expect_err("gone").number, 6106);
     }
 }

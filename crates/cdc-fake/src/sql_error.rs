@@ -10,6 +10,8 @@ pub struct SqlError {
     pub number: i32,
     /// The message, in the server's words as far as a client may rely on them.
     pub message: String,
+    /// Errors that the server tells before this one, which sums them up.
+    pub earlier: Vec<SqlError>,
 }
 
 /// A result of the server.
@@ -30,6 +32,7 @@ pub mod number {
     pub const TIMESTAMP_WRITE: i32 = 272;
     pub const TIMESTAMP_INSERT: i32 = 273;
     pub const INSUFFICIENT_ARGUMENTS: i32 = 313;
+    pub const INVALID_COLLATION: i32 = 448;
     pub const NOT_NULL: i32 = 515;
     /// A column without NULL and without a default, for a table with rows.
     pub const NO_ROOM_FOR_COLUMN: i32 = 4901;
@@ -56,6 +59,8 @@ pub mod number {
     pub const SNAPSHOT_NOT_ALLOWED: i32 = 3952;
     pub const SNAPSHOT_CONFLICT: i32 = 3960;
     pub const COLUMN_IN_USE: i32 = 4922;
+    pub const COLUMN_HAS_DEPENDENT: i32 = 5074;
+    pub const RENAME_ENFORCED: i32 = 15336;
     pub const KILL_UNKNOWN: i32 = 6106;
     pub const SAVEPOINT_UNKNOWN: i32 = 6401;
     pub const IDENTITY_UPDATE: i32 = 8102;
@@ -84,7 +89,13 @@ impl SqlError {
     /// An error with its number.
     #[must_use]
     pub fn new(number: i32, message: impl Into<String>) -> Self {
-        Self { number, message: message.into() }
+        Self { number, message: message.into(), earlier: Vec::new() }
+    }
+
+    /// The same, behind errors that it sums up.
+    #[must_use]
+    pub fn behind(self, earlier: Vec<Self>) -> Self {
+        Self { earlier, ..self }
     }
 
     /// A transaction chosen as the victim of a deadlock.

@@ -5,10 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use cdc_core::{Column, ServerTime, SqlType, TableName, Timestamp};
 
 use crate::{
+    collation::{Collation, named},
     index::Index,
-    key::{Collation, SortKey, heap_key, sort_key_of},
+    key::{SortKey, heap_key, sort_key_of},
     row_history::RowHistory,
     sql_error::{SqlError, SqlResult, number},
+    text_order::TextOrder,
     value::{Row, Value},
 };
 
@@ -35,8 +37,31 @@ pub(crate) struct TableColumn {
     /// The text of a computed column's expression, when there is one.
     pub(crate) expression: Option<String>,
     pub(crate) persisted: bool,
-    pub(crate) collation: Option<Arc<str>>,
+    /// The columns that a computed column reads.
+    pub(crate) reads: Vec<String>,
     collates: Collation,
+}
+
+impl TableColumn {
+    /// The name of its collation, of a text.
+    pub(crate) fn collation(&self) -> Option<&'static str> {
+        use SqlType as T;
+        let is_text = matches!(
+            self.column.sql_type,
+            T::Char(_) | T::VarChar(_) | T::NChar(_) | T::NVarChar(_) | T::Text | T::NText | T::Xml
+        );
+        is_text.then_some(self.collates.name)
+    }
+
+    /// A value as the column stores it.
+    pub(crate) fn stored(&self, value: Value) -> SqlResult<Value> {
+        value.stored_in(&self.column.sql_type, self.collates.code_page)
+    }
+
+    /// A value of the column as one of another type that it may get.
+    pub(crate) fn converted(&self, value: &Value, to: &SqlType) -> SqlResult<Value> {
+        value.converted_in(&self.column.sql_type, to, self.collates.code_page)
+    }
 }
 
 /// The default of a column, with the number that its object id comes from.
@@ -138,7 +163,7 @@ impl RowEdit<'_> {
         if definition.generated {
             return Err(definition.cannot_write());
         }
-        let value = value.stored(&definition.column.sql_type)?;
+        let value = definition.stored(value)?;
         if value.is_null() && !definition.column.nullable {
             return Err(self.table.not_null(&definition.column, "UPDATE"));
         }
@@ -217,7 +242,12 @@ impl Table {
         let generated =
             column.computed || column.sql_type == SqlType::RowVersion || identity.is_some();
         self.plain &= !generated;
-        let collates = definition.collation.as_deref().map_or(self.collation, Collation::named);
+        let collates = match &definition.collation {
+            Some(name) => named(name).ok_or_else(|| {
+                SqlError::new(number::INVALID_COLLATION, format!("Invalid collation '{name}'."))
+            })?,
+            None => self.collation,
+        };
         self.columns.push(TableColumn {
             column,
             computed: definition.computed,
@@ -227,7 +257,7 @@ impl Table {
             default,
             expression: definition.expression,
             persisted: definition.persisted,
-            collation: definition.collation.map(Into::into),
+            reads: definition.reads,
             collates,
         });
         let last = self.columns.len() - 1;
@@ -239,6 +269,8 @@ impl Table {
         if let Some(column) = self.columns.get_mut(slot) {
             column.dropped = true;
             self.plain = false;
+            let name = column.column.name.clone();
+            self.checks.retain(|check| check.definition.of.as_deref() != Some(&*name));
         }
     }
 
@@ -256,8 +288,11 @@ impl Table {
     }
 
     /// How the texts of a column compare.
-    pub(crate) fn collates(&self, slot: usize) -> Collation {
-        self.columns.get(slot).map_or(self.collation, |column| column.collates)
+    pub(crate) fn order_of(&self, slot: usize) -> TextOrder {
+        let default = TextOrder { collation: self.collation, narrow: false };
+        self.columns
+            .get(slot)
+            .map_or(default, |column| TextOrder::of(column.collates, &column.column.sql_type))
     }
 
     /// The values of the columns that exist, in `column_id` order.
@@ -301,7 +336,7 @@ impl Table {
             }
             let column = &definition.column;
             let value = values.next().ok_or_else(column_count)?;
-            let value = value.stored(&column.sql_type)?;
+            let value = definition.stored(value)?;
             if value.is_null() && !column.nullable {
                 return Err(self.not_null(column, "INSERT"));
             }
@@ -321,7 +356,7 @@ impl Table {
         for (value, definition) in values.iter_mut().zip(&self.columns) {
             let column = &definition.column;
             if !value.is_stored_as(&column.sql_type) {
-                *value = std::mem::replace(value, Value::Null).stored(&column.sql_type)?;
+                *value = definition.stored(std::mem::replace(value, Value::Null))?;
             }
             if value.is_null() && !column.nullable {
                 return Err(self.not_null(column, "INSERT"));
@@ -355,7 +390,7 @@ impl Table {
 
     pub(crate) fn key_of(&self, row: &[Value]) -> SortKey {
         sort_key_of(
-            self.key.iter().map(|slot| (row.get(*slot).unwrap_or(&NULL), self.collates(*slot))),
+            self.key.iter().map(|slot| (row.get(*slot).unwrap_or(&NULL), self.order_of(*slot))),
         )
     }
 
@@ -371,10 +406,9 @@ impl Table {
     pub(crate) fn prefix_from(&self, values: &[Value]) -> SqlResult<SortKey> {
         let mut stored = Vec::with_capacity(values.len());
         for (value, slot) in values.iter().zip(&self.key) {
-            let sql_type = &self.definition(*slot)?.column.sql_type;
-            stored.push(value.clone().stored(sql_type)?);
+            stored.push(self.definition(*slot)?.stored(value.clone())?);
         }
-        let collations = self.key.iter().map(|slot| self.collates(*slot));
+        let collations = self.key.iter().map(|slot| self.order_of(*slot));
         Ok(sort_key_of(stored.iter().zip(collations)))
     }
 
@@ -456,10 +490,11 @@ fn column_count() -> SqlError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collation::DEFAULT_COLLATION;
 
     fn made(definition: TableDefinition) -> SqlResult<Table> {
         let mut ids = 0;
-        Table::new(definition, Collation::default(), ServerTime::from_ticks(0), || {
+        Table::new(definition, DEFAULT_COLLATION, ServerTime::from_ticks(0), || {
             ids += 1;
             ids
         })

@@ -126,6 +126,19 @@ impl TransactionHandle {
     pub fn is_open(&self) -> bool {
         self.database.look().open.contains_key(&self.id)
     }
+
+    /// Rolls it back, whoever has it. What it did is gone, and its locks are free.
+    pub fn end(&self) {
+        let mut state = self.database.look();
+        let wrote = state.open.get(&self.id).is_some_and(OpenTransaction::has_written);
+        if wrote {
+            state.close(self.id);
+        } else {
+            state.quiet().close(self.id);
+        }
+        drop(state);
+        self.database.shared.changed.notify_all();
+    }
 }
 
 impl FakeDatabase {
@@ -372,15 +385,7 @@ fn planned(
 impl Drop for Transaction {
     fn drop(&mut self) {
         if self.open {
-            let mut state = self.database.look();
-            let wrote = state.open.get(&self.id).is_some_and(OpenTransaction::has_written);
-            if wrote {
-                state.close(self.id);
-            } else {
-                state.quiet().close(self.id);
-            }
-            drop(state);
-            self.database.shared.changed.notify_all();
+            self.handle().end();
         }
     }
 }

@@ -7,6 +7,8 @@ use cdc_core::{Length, ServerTime, SqlType};
 use chrono::{NaiveDate, NaiveDateTime};
 
 use crate::{
+    code_page,
+    collation::DEFAULT_COLLATION,
     sql_error::{SqlError, SqlResult, number},
     text_form::decimal_text,
 };
@@ -158,12 +160,21 @@ impl Value {
         }
     }
 
-    /// The value as a column of `sql_type` stores it: padded, rounded to the column's scale.
+    /// The value as a column of `sql_type` in code page 1252 stores it; see [`Value::stored_in`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stored(self, sql_type: &SqlType) -> SqlResult<Self> {
+        self.stored_in(sql_type, DEFAULT_COLLATION.code_page)
+    }
+
+    /// The value as a column of `sql_type` stores it: padded, rounded to the column's scale. The
+    /// length of a `char` or `varchar` counts bytes of the code page of its collation.
     ///
     /// # Errors
     /// 206 for a value of another type, 8115 for a number out of range, 2628 for one too long.
     /// The message names the type, never the value.
-    pub fn stored(self, sql_type: &SqlType) -> SqlResult<Self> {
+    pub fn stored_in(self, sql_type: &SqlType, code_page: u16) -> SqlResult<Self> {
         use SqlType as T;
         match (self, sql_type) {
             (Self::Null, _) => Ok(Self::Null),
@@ -217,7 +228,7 @@ impl Value {
                 Self::Time(round_to(ticks, *scale).min(TICKS_A_DAY - unit(*scale))),
                 sql_type,
             ),
-            (Self::Text(text), _) => stored_text(text, sql_type),
+            (Self::Text(text), _) => stored_text(text, sql_type, code_page),
             (Self::Bytes(bytes), _) => stored_bytes(bytes, sql_type),
             _ => Err(clash(sql_type)),
         }
@@ -228,6 +239,14 @@ impl Value {
     /// # Errors
     /// As for [`Value::stored`]; 206 for a conversion that the fake does not know.
     pub fn converted(&self, from: &SqlType, to: &SqlType) -> SqlResult<Self> {
+        self.converted_in(from, to, DEFAULT_COLLATION.code_page)
+    }
+
+    /// The same in a column of a code page.
+    ///
+    /// # Errors
+    /// As for [`Value::converted`].
+    pub fn converted_in(&self, from: &SqlType, to: &SqlType, code_page: u16) -> SqlResult<Self> {
         use SqlType as T;
         let digits = |number: i128, scale: u8| -> SqlResult<Self> {
             let target = match to {
@@ -258,7 +277,7 @@ impl Value {
             }
             (value, _) => value.clone(),
         };
-        value.stored(to)
+        value.stored_in(to, code_page)
     }
 
     /// Microseconds since 1970-01-01 of a date with time, cut below the microsecond.
@@ -310,30 +329,24 @@ fn round(ticks: i64, unit: i64) -> i64 {
     ticks.saturating_add(unit / 2).div_euclid(unit).saturating_mul(unit)
 }
 
-fn stored_text(text: Arc<str>, sql_type: &SqlType) -> SqlResult<Value> {
+fn stored_text(text: Arc<str>, sql_type: &SqlType, code_page: u16) -> SqlResult<Value> {
     use SqlType as T;
-    // The n-types count UTF-16 units, the others characters of a code page.
-    let (limit, length, pads) = match sql_type {
-        T::Char(limit) => (Some(*limit), text.chars().count(), true),
-        T::NChar(limit) => (Some(*limit), text.encode_utf16().count(), true),
-        T::VarChar(Length::Limited(limit)) => (Some(*limit), text.len(), false),
-        T::NVarChar(Length::Limited(limit)) => (Some(*limit), text.len(), false),
+    let (limit, pads) = match sql_type {
+        T::Char(limit) | T::NChar(limit) => (*limit, true),
+        T::VarChar(Length::Limited(limit)) | T::NVarChar(Length::Limited(limit)) => (*limit, false),
         T::VarChar(Length::Max) | T::NVarChar(Length::Max) | T::Text | T::NText | T::Xml => {
-            (None, 0, false)
+            return Ok(Value::Text(text));
         }
         _ => return Err(clash(sql_type)),
     };
-    let Some(limit) = limit.map(usize::from) else {
-        return Ok(Value::Text(text));
-    };
-    // Bytes are an upper bound of both counts: most texts need no second look.
-    if !pads && length <= limit {
+    let limit = usize::from(limit);
+    // Bytes of UTF-8 are an upper bound of both counts: most texts need no second look.
+    if !pads && text.len() <= limit {
         return Ok(Value::Text(text));
     }
     let length = match sql_type {
-        T::VarChar(_) => text.chars().count(),
-        T::NVarChar(_) => text.encode_utf16().count(),
-        _ => length,
+        T::Char(_) | T::VarChar(_) => code_page::encode(&text, code_page).len(),
+        _ => text.encode_utf16().count(),
     };
     if length > limit {
         return Err(truncated(sql_type));
@@ -465,7 +478,20 @@ mod tests {
             let error = given.stored(&sql_type).expect_err("refused");
             assert_eq!(error.number, number, "{sql_type}");
         }
-        assert!(Value::text("\u{e9}").stored(&T::VarChar(Length::Limited(1))).is_ok());
+        let (one, two) = (T::VarChar(Length::Limited(1)), T::VarChar(Length::Limited(2)));
+        assert!(Value::text("\u{e9}").stored(&one).is_ok());
+        // In other pages the same letters are more bytes.
+        let refused = |value: Value, sql_type: &T, page| {
+            value.stored_in(sql_type, page).map(|_| ()).map_err(|error| error.number)
+        };
+        let utf8 = code_page::UTF_8;
+        assert_eq!(refused(Value::text("\u{e9}"), &one, utf8), Err(number::TRUNCATED));
+        assert_eq!(refused(Value::text("\u{e9}"), &two, utf8), Ok(()));
+        assert_eq!(refused(Value::text("\u{6f22}"), &one, 932), Err(number::TRUNCATED));
+        assert_eq!(refused(Value::text("\u{6f22}"), &two, 932), Ok(()));
+        assert_eq!(refused(Value::text("\u{ff76}"), &one, 932), Ok(()), "of one byte");
+        let padded = Value::text("\u{6f22}").stored_in(&T::Char(4), 932).expect("fits");
+        assert_eq!(padded, Value::text("\u{6f22}  "));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use cdc_tsql::talk::Service;
+use cdc_tsql::talk::{Service, VERSION};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     net::TcpStream,
@@ -83,7 +83,7 @@ async fn enter(socket: TcpStream, shared: &Shared) -> io::Result<(Transport, Log
         ([TLS_HANDSHAKE], Some(acceptors)) => {
             let mut stream = acceptors.outer.accept(socket).await?;
             let client = prelogin(&mut stream).await?;
-            answer(&mut stream, shared, client, client.encryption).await?;
+            answer(&mut stream, client, client.encryption).await?;
             let login = login(&mut stream).await?;
             Ok((Transport::Outer(Box::new(stream)), login))
         }
@@ -99,7 +99,7 @@ async fn enter_plainly(mut socket: TcpStream, shared: &Shared) -> io::Result<(Tr
         Some(_) => shared.settings.encryption,
     };
     let (extent, byte) = client.agree(offered);
-    answer(&mut socket, shared, client, byte).await?;
+    answer(&mut socket, client, byte).await?;
     match (extent, &shared.acceptors) {
         (None, _) => Err(io::Error::other("client and server cannot agree on encryption")),
         (Some(Extent::Nothing), _) | (_, None) => {
@@ -129,12 +129,11 @@ async fn prelogin<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<PreLogin> 
 
 async fn answer<S: AsyncWrite + Unpin>(
     stream: &mut S,
-    shared: &Shared,
     client: PreLogin,
     encryption: u8,
 ) -> io::Result<()> {
     let mut framer = Framer::new(PacketKind::Reply, DEFAULT_SIZE);
-    framer.write(&client.answer(shared.settings.version, encryption));
+    framer.write(&client.answer(VERSION.wire(), encryption));
     stream.write_all(&framer.finish()).await?;
     stream.flush().await
 }
@@ -218,9 +217,9 @@ where
         service: Arc::clone(&shared.service),
         login,
         cache: Arc::clone(&shared.cache),
-        version: shared.settings.version,
         packet_bytes_max: shared.settings.packet_bytes_max,
         inbox,
+        requests: requests.downgrade(),
         packets,
         cancel,
     };

@@ -192,13 +192,14 @@ impl ReplyWriter {
     pub(crate) fn finish(&mut self, keep: Option<(Question, u64)>) {
         self.pass_on();
         let last = self.framer.finish();
-        self.send(last);
+        // Before the client has the end of it: whoever asks the same from then on is given it.
         let keeping = self.keeping.take();
         if let (Some(keeping), Some((question, version)), None, false) =
             (keeping, keep, self.stop, self.changed)
         {
             keeping.keep(question, version);
         }
+        self.send(last);
     }
 
     /// Sends a reply that was kept.
@@ -352,7 +353,10 @@ impl Replies for ReplyWriter {
     }
 
     fn message(&mut self, message: &Message) -> ControlFlow<()> {
-        self.open()?;
+        // Why the connection ends is told even to a call that was made to end.
+        if message.class < FATAL_CLASS {
+            self.open()?;
+        }
         self.settle();
         token::message(message, &self.server, &mut self.tokens);
         self.failed |= message.class > 10;

@@ -9,9 +9,9 @@ use std::{
 use bytes::Bytes;
 use cdc_tsql::talk::{
     Cancel, Change, Conversation, KnownProcedure, Message, Procedure, Replies, Service,
-    TransactionRequest,
+    TransactionRequest, VERSION,
 };
-use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::sync::mpsc::{Receiver, Sender, WeakSender};
 
 use crate::{
     cache::{self, QUESTION_BYTES_MAX, Question, ReplyCache},
@@ -30,6 +30,8 @@ pub(crate) enum Inbound {
     Message(Incoming),
     /// What followed could not be read; nothing comes behind it.
     Broken(Fault),
+    /// Another session has killed this one.
+    Killed,
 }
 
 /// The flag that ends a running call, once there is a session.
@@ -40,18 +42,18 @@ pub(crate) struct SessionStart {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) login: Login,
     pub(crate) cache: Arc<ReplyCache>,
-    /// The version that the server calls itself.
-    pub(crate) version: [u8; 4],
     /// The greatest packet that may be agreed on.
     pub(crate) packet_bytes_max: u16,
     pub(crate) inbox: Receiver<Inbound>,
+    /// The other end of `inbox`, for as long as the connection reads.
+    pub(crate) requests: WeakSender<Inbound>,
     pub(crate) packets: Sender<Vec<u8>>,
     pub(crate) cancel: CancelSlot,
 }
 
 /// Runs a connection to its end. Dropping the sender of packets closes it.
 pub(crate) fn run(start: SessionStart) {
-    let SessionStart { service, login, cache, version, packet_bytes_max, .. } = start;
+    let SessionStart { service, login, cache, packet_bytes_max, .. } = start;
     let (packets, mut inbox) = (start.packets, start.inbox);
     let conversation = match log_in(&*service, &login) {
         Ok(conversation) => conversation,
@@ -59,6 +61,13 @@ pub(crate) fn run(start: SessionStart) {
     };
     let cancel = conversation.cancel();
     let _ = start.cancel.set(cancel.clone());
+    let requests = start.requests;
+    conversation.when_killed(Box::new(move || {
+        // A session with requests waiting finds out with the next one.
+        if let Some(requests) = requests.upgrade() {
+            let _ = requests.try_send(Inbound::Killed);
+        }
+    }));
     let greeting = conversation.greeting();
     let packet_size = login.packet_size.min(packet_bytes_max).max(packet::SIZE_MIN);
     let dialect = Dialect { collation: greeting.collation, utf8: login.utf8 };
@@ -67,7 +76,7 @@ pub(crate) fn run(start: SessionStart) {
     };
     // What the login is told still travels in packets of the size that all begin with.
     let mut hello = replies_in(packets.clone(), packet::DEFAULT_SIZE);
-    greet(&mut hello, &login, &greeting, Agreed { version, packet_size });
+    greet(&mut hello, &login, &greeting, packet_size);
     drop(hello);
     let mut session = Session {
         conversation,
@@ -116,13 +125,6 @@ pub(crate) fn refusal(message: &Message) -> Vec<u8> {
     framer.finish()
 }
 
-/// What a login has agreed on.
-#[derive(Clone, Copy)]
-struct Agreed {
-    version: [u8; 4],
-    packet_size: u16,
-}
-
 /// Numbers of what a login is told: the database and the language that it begins with.
 const DATABASE_CONTEXT: i32 = 5701;
 const LANGUAGE_SETTING: i32 = 5703;
@@ -131,7 +133,7 @@ fn greet(
     replies: &mut ReplyWriter,
     login: &Login,
     greeting: &cdc_tsql::talk::Greeting,
-    agreed: Agreed,
+    packet_size: u16,
 ) {
     let information = |number, state, text| Message {
         number,
@@ -151,8 +153,8 @@ fn greet(
     let _ = replies.changed(&Change::Language(language.clone(), String::new()));
     let text = format!("Changed language setting to {language}.");
     let _ = replies.message(&information(LANGUAGE_SETTING, 1, text));
-    replies.raw(|out| token::login_ack(login.version, agreed.version, out));
-    replies.raw(|out| token::packet_size(agreed.packet_size, packet::DEFAULT_SIZE, out));
+    replies.raw(|out| token::login_ack(login.version, VERSION.wire(), out));
+    replies.raw(|out| token::packet_size(packet_size, packet::DEFAULT_SIZE, out));
     if login.federated || login.utf8 {
         replies.raw(|out| token::features_ack(login.federated, login.utf8, out));
     }
@@ -176,6 +178,7 @@ impl Session {
     fn take(&mut self, inbound: Inbound) -> ControlFlow<()> {
         match inbound {
             Inbound::Message(message) => self.message(message),
+            Inbound::Killed => ControlFlow::Break(()),
             Inbound::Broken(fault) => {
                 // It has ended what ran; the client is still to be told why.
                 self.replies.clear_cancel();

@@ -52,9 +52,6 @@ pub struct Settings {
     pub encryption: Encryption,
     /// The certificate; without one, the server makes one for `localhost` at its start.
     pub certificate: Option<Certificate>,
-    /// The version that the server calls itself: major, minor, and the build's two bytes. It has
-    /// to be the one that the sessions tell.
-    pub version: [u8; 4],
     /// The greatest packet that a client may agree on, 512 to 32,767 bytes. A reply waits in
     /// whole packets, so it also bounds what a connection holds.
     pub packet_bytes_max: u16,
@@ -76,7 +73,6 @@ impl Default for Settings {
         Self {
             encryption: Encryption::default(),
             certificate: None,
-            version: [16, 0, 0x10, 0x27],
             packet_bytes_max: packet::SIZE_MAX,
             connections_max: 1_000,
             login_timeout: Duration::from_secs(15),

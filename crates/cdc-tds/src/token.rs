@@ -46,7 +46,8 @@ pub(crate) enum End {
     InProcedure = 0xFF,
 }
 
-/// The bits of a statement's end.
+/// The bits of a statement's end. The protocol has another, 4, for a transaction that is open;
+/// no server sets it.
 pub(crate) mod done {
     pub(crate) const MORE: u16 = 0x01;
     pub(crate) const ERROR: u16 = 0x02;

@@ -17,9 +17,8 @@ mod session;
 mod syntax;
 pub mod talk;
 
-pub use scalar::{
+pub use cdc_fake::{
     code_page,
     collation::{DEFAULT_COLLATION, of_wire as collation_of_wire},
 };
-
 pub use session::{Server, ServerSettings, Session, run_script};

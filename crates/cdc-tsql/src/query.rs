@@ -41,6 +41,7 @@ mod over_rows;
 mod placement;
 mod plan;
 mod refusal;
+mod regrouping;
 mod run;
 mod sources;
 mod table_values;
@@ -51,7 +52,7 @@ mod type_name;
 mod windows;
 
 pub(crate) use self::{
-    change::{Changing, Matched, changed_rows, matched_rows},
+    change::{Changing, Exposure, Matched, changed_rows, matched_rows},
     naming::object_name,
     over_rows::{
         RowCondition, RowExpressions, RowSource, condition_over_rows, items_over_rows,

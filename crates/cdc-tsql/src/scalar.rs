@@ -9,9 +9,9 @@
 
 mod aggregate;
 mod arithmetic;
-pub mod code_page;
-pub(crate) mod collation;
+mod collation;
 mod conversion;
+mod culture;
 mod date_read;
 mod date_text;
 mod error;
@@ -38,8 +38,12 @@ use crate::{
 
 pub(crate) use aggregate::aggregate;
 pub(crate) use arithmetic::{operate, unary};
-pub(crate) use collation::{DEFAULT_COLLATION, named as collation};
+pub(crate) use cdc_fake::{
+    code_page,
+    collation::{DEFAULT_COLLATION, named as collation},
+};
 pub(crate) use conversion::{assign, convert};
+pub(crate) use culture::{check_parse, parse};
 pub(crate) use function::{function, function_kind, is_deterministic};
 pub(crate) use literal::{integer_as_decimal, number_literal, text_literal};
 pub(crate) use order::{append_order_key, compare, order_key};

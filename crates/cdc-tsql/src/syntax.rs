@@ -7,11 +7,13 @@ mod alterations;
 mod chain;
 mod control;
 mod definitions;
+mod dialect;
 mod execute;
 mod extent;
 mod merging;
 mod options;
 mod reader;
+mod reserved;
 mod rights;
 mod rows;
 mod tokens;
@@ -21,6 +23,7 @@ mod tree;
 mod tests;
 
 use cdc_fake::SqlError;
+pub(crate) use dialect::steps as chain_steps;
 pub(crate) use tree::*;
 
 use crate::relation::Settings;

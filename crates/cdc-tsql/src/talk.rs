@@ -2,6 +2,7 @@
 //! session tells its replies in the order the protocol wants them.
 
 use std::{
+    fmt,
     ops::ControlFlow,
     sync::{
         Arc,
@@ -15,6 +16,44 @@ use crate::{
     kind::{Collation, Kind, Typed},
     relation::ObjectName,
 };
+
+/// The version that the server calls itself wherever it does: in the protocol, in `@@VERSION` and
+/// in `SERVERPROPERTY`. It is that of SQL Server 2022, whose behaviour the model has.
+pub const VERSION: ServerVersion =
+    ServerVersion { major: 16, minor: 0, build: 4135, revision: 4, level: "RTM", update: "CU13" };
+
+/// A version of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerVersion {
+    /// 16 for SQL Server 2022.
+    pub major: u8,
+    /// The minor version.
+    pub minor: u8,
+    /// The build.
+    pub build: u16,
+    /// The revision of the build.
+    pub revision: u16,
+    /// The product's level.
+    pub level: &'static str,
+    /// The cumulative update on top of the level.
+    pub update: &'static str,
+}
+
+impl ServerVersion {
+    /// Major, minor, and the build's two bytes, as the protocol tells them.
+    #[must_use]
+    pub const fn wire(self) -> [u8; 4] {
+        let [high, low] = self.build.to_be_bytes();
+        [self.major, self.minor, high, low]
+    }
+}
+
+impl fmt::Display for ServerVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { major, minor, build, revision, .. } = self;
+        write!(f, "{major}.{minor}.{build}.{revision}")
+    }
+}
 
 /// The server that logins arrive at.
 pub trait Service: Send + Sync {
@@ -45,8 +84,8 @@ pub struct LoginRequest {
     pub process: u32,
 }
 
-impl std::fmt::Debug for LoginRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for LoginRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoginRequest")
             .field("user", &self.user)
             .field("database", &self.database)
@@ -62,6 +101,13 @@ pub trait Conversation: Send {
 
     /// A flag that ends the running call when it is set, and that the front clears afterwards.
     fn cancel(&self) -> Cancel;
+
+    /// Calls `tell` once the session is killed, on another thread: it may send a message, and must
+    /// not wait. What runs ends with error 596; a front closes the connection of one that is idle.
+    fn when_killed(&self, tell: Box<dyn Fn() + Send + Sync>) {
+        // A session that nobody can kill never tells.
+        drop(tell);
+    }
 
     /// Runs a batch of statements.
     fn batch(&mut self, text: &str, replies: &mut dyn Replies);

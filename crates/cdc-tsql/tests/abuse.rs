@@ -206,10 +206,18 @@ fn long_lists_and_long_batches_are_evaluated() {
         ),
         Value::Int(1)
     );
+    let nulls =
+        format!("SELECT COUNT(*) FROM (VALUES (5), (-1)) v (x) WHERE x NOT IN ({list}, NULL)");
+    assert_eq!(one(&mut session, &nulls), Value::Int(0));
     tell(&mut session, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)");
     let rows: Vec<_> = (0..1_000).map(|number| format!("({number})")).collect();
     let insert = format!("INSERT dbo.t VALUES {}", rows.join(","));
     assert_eq!(tell(&mut session, &insert).errors, []);
+    // A long list is looked up, not gone through, for each of fifty thousand rows.
+    let many = format!(
+        "SELECT COUNT(*) FROM dbo.t a CROSS JOIN (SELECT TOP 50 id FROM dbo.t) b WHERE a.id + b.id * 1000 IN ({list})"
+    );
+    assert_eq!(one(&mut session, &many), Value::Int(20_000));
     let rows: Vec<_> = (2_000..3_001).map(|number| format!("({number})")).collect();
     let insert = format!("INSERT dbo.t VALUES {}", rows.join(","));
     assert_eq!(tell(&mut session, &insert).errors, [10_738]);
@@ -222,6 +230,70 @@ fn long_lists_and_long_batches_are_evaluated() {
     let long = "x".repeat(1 << 20);
     assert_eq!(one(&mut session, &format!("SELECT LEN('{long}')")), Value::Int(1 << 20));
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn chains_of_five_thousand_operators_are_evaluated_on_a_small_stack() {
+    // An eighth of what the front gives each session, without optimisation.
+    let thread = thread::Builder::new().stack_size(2 << 20).spawn(chain_everything);
+    thread.expect("a thread").join().expect("no panic");
+}
+
+fn chain_everything() {
+    let server = server();
+    let mut session = session(&server);
+    let begun = Instant::now();
+    tell(&mut session, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int, s varchar(9))");
+    tell(&mut session, "INSERT dbo.t VALUES (1, 1, 'a'), (4999, 2, 'b'), (6000, 3, 'c')");
+    let terms = |term: &dyn Fn(usize) -> String, with: &str| {
+        (0..5_000).map(term).collect::<Vec<_>>().join(with)
+    };
+    let any = terms(&|at| format!("id = {at}"), " OR ");
+    let all = terms(&|at| format!("id <> {at}"), " AND ");
+    let sum = terms(&|_| "v".into(), " + ");
+    let mixed = terms(&|at| ["v", "2", "id"][at % 3].to_owned(), " - ");
+    let text = terms(&|_| "s".into(), " + ");
+    let product = terms(&|_| "v / v".into(), " * ");
+    for (query, answer) in [
+        (format!("SELECT COUNT(*) FROM dbo.t WHERE {any}"), Value::Int(2)),
+        (format!("SELECT COUNT(*) FROM dbo.t WHERE NOT ({any})"), Value::Int(1)),
+        (format!("SELECT COUNT(*) FROM dbo.t WHERE {all}"), Value::Int(1)),
+        (format!("SELECT {sum} FROM dbo.t WHERE id = 4999"), Value::Int(10_000)),
+        (format!("SELECT SUM({sum}) FROM dbo.t"), Value::Int(30_000)),
+        (format!("SELECT {mixed} FROM dbo.t WHERE id = 1"), Value::Int(1 - 1_666 - 3_334 - 1_666)),
+        (format!("SELECT LEN({text}) FROM dbo.t WHERE id = 1"), Value::Int(5_000)),
+        (format!("SELECT {product} FROM dbo.t WHERE id = 6000"), Value::Int(1)),
+        (
+            format!("SELECT v FROM dbo.t GROUP BY v, id HAVING {any} ORDER BY {sum} DESC"),
+            Value::Int(2),
+        ),
+        (format!("DECLARE @v int = 3; SELECT {}", sum.replace('v', "@v")), Value::Int(15_000)),
+        (format!("SELECT CASE WHEN {any} THEN 'in' ELSE 'out' END FROM dbo.t"), "in".into()),
+    ] {
+        assert_eq!(one(&mut session, &query), answer, "{query:.80}");
+    }
+    assert_eq!(tell(&mut session, &format!("UPDATE dbo.t SET v = 9 WHERE {any}")).errors, []);
+    assert_eq!(one(&mut session, "SELECT SUM(v) FROM dbo.t"), Value::Int(21));
+    // A long chain gives what a short one does, to the type.
+    let decimals = |count: usize| vec!["CAST(v AS decimal(5, 2))"; count].join(" + ");
+    let described = |count| {
+        format!(
+            "SELECT {} AS x INTO dbo.x FROM dbo.t WHERE id = 6000; \
+             SELECT precision FROM sys.columns WHERE object_id = OBJECT_ID('dbo.x'); \
+             DROP TABLE dbo.x",
+            decimals(count)
+        )
+    };
+    assert_eq!(one(&mut session, &described(32)), Value::Int(36));
+    assert_eq!(one(&mut session, &described(1_000)), Value::Int(38));
+    let sums = |count| format!("SELECT {} FROM dbo.t WHERE id = 6000", decimals(count));
+    assert_eq!(one(&mut session, &sums(65)), Value::decimal(65 * 300));
+    assert_eq!(one(&mut session, &sums(66)), Value::decimal(66 * 300));
+    let wrong = sum.replacen('v', "nowhere", 1);
+    assert_eq!(tell(&mut session, &format!("SELECT {wrong} FROM dbo.t")).errors, [207]);
+    let ended = tell(&mut session, &format!("SELECT {} +", sum));
+    assert_eq!(ended.errors, [102]);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -275,10 +347,92 @@ fn who_leaves_in_a_result_or_in_a_transaction_holds_nothing() {
     let mut killed = session(&server);
     let Value::Int(id) = one(&mut killed, "SELECT @@SPID") else { panic!("a number") };
     tell(&mut killed, "BEGIN TRAN; DELETE dbo.t");
+    assert_eq!(tell(&mut other, "UPDATE dbo.t SET v = 6 WHERE id = 1").errors, [1222]);
     assert_eq!(tell(&mut other, &format!("KILL {id}")).errors, []);
-    assert_eq!(tell(&mut killed, "SELECT 1").errors, [596]);
-    drop(killed);
+    // It is idle, and nothing of it is left all the same.
     assert_eq!(tell(&mut other, "UPDATE dbo.t SET v = 6 WHERE id = 1").errors, []);
+    assert_eq!(one(&mut other, "SELECT COUNT(*) FROM dbo.t"), Value::Int(3));
+    assert_eq!(tell(&mut other, &format!("KILL {id}")).errors, [6106]);
+    assert_eq!(tell(&mut killed, "COMMIT").errors, [596]);
+}
+
+#[test]
+fn a_kill_ends_what_a_session_waits_for_or_runs() {
+    let server = server();
+    let mut owner = session(&server);
+    tell(&mut owner, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int NULL)");
+    tell(&mut owner, "INSERT dbo.t VALUES (1, 1), (2, 2)");
+    for waits in [
+        "SET LOCK_TIMEOUT -1; BEGIN TRAN; UPDATE dbo.t SET v = 5 WHERE id = 2; UPDATE dbo.t SET v = 5 WHERE id = 1",
+        "SET LOCK_TIMEOUT -1; BEGIN TRAN; UPDATE dbo.t SET v = 5 WHERE id = 2; SELECT * FROM dbo.t WHERE id = 1",
+        "BEGIN TRAN; UPDATE dbo.t SET v = 5 WHERE id = 2; BEGIN TRY WHILE 1 = 1 SELECT 1 WHERE 1 = 0 END TRY BEGIN CATCH PRINT 'no' END CATCH",
+        "BEGIN TRAN; UPDATE dbo.t SET v = 5 WHERE id = 2; SELECT COUNT_BIG(*) FROM sys.all_columns a CROSS JOIN sys.all_columns b CROSS JOIN sys.all_columns c",
+    ] {
+        tell(&mut owner, "BEGIN TRAN; UPDATE dbo.t SET v = 9 WHERE id = 1");
+        let mut victim = session(&server);
+        let Value::Int(id) = one(&mut victim, "SELECT @@SPID") else { panic!("a number") };
+        let told = thread::scope(|scope| {
+            let running = scope.spawn(|| tell(&mut victim, waits));
+            let begun = Instant::now();
+            while one(&mut owner, "SELECT COUNT(*) FROM dbo.t WITH (NOLOCK) WHERE v = 5")
+                == Value::Int(0)
+            {
+                assert!(begun.elapsed() < Duration::from_secs(20), "{waits}");
+                thread::sleep(Duration::from_millis(5));
+            }
+            thread::sleep(Duration::from_millis(20));
+            let begun = Instant::now();
+            assert_eq!(tell(&mut owner, &format!("KILL {id}")).errors, []);
+            // What it wrote is free before it has noticed.
+            let write = "SET LOCK_TIMEOUT 0; UPDATE dbo.t SET v = 3 WHERE id = 2";
+            assert_eq!(tell(&mut owner, write).errors, [], "{waits}");
+            let told = running.join().expect("no panic");
+            assert!(begun.elapsed() < Duration::from_secs(5), "{waits}: {:?}", begun.elapsed());
+            told
+        });
+        assert_eq!(told.errors, [596], "{waits}");
+        assert_eq!(tell(&mut owner, "ROLLBACK").errors, []);
+    }
+    let Value::Int(own) = one(&mut owner, "SELECT @@SPID") else { panic!("a number") };
+    assert_eq!(tell(&mut owner, &format!("KILL {own}")).errors, [6104]);
+}
+
+#[test]
+fn a_merge_that_meets_other_writers_runs_again_over_the_rows_as_they_are() {
+    let server = server();
+    let mut owner = session(&server);
+    tell(&mut owner, "CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int NOT NULL)");
+    tell(&mut owner, "INSERT dbo.t VALUES (1, 0), (2, 0)");
+    let (sessions, rounds) = (6, 25);
+    thread::scope(|scope| {
+        for number in 0..sessions {
+            let server = &server;
+            scope.spawn(move || {
+                let mut session = session(server);
+                for _ in 0..rounds {
+                    // Each adds 1 to the row of all, and keeps one of its own.
+                    let merge = format!(
+                        "MERGE dbo.t AS t USING (VALUES (1), ({own})) AS s (id) ON t.id = s.id \
+                         WHEN MATCHED THEN UPDATE SET v = t.v + 1 \
+                         WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 1);",
+                        own = 10 + number
+                    );
+                    assert_eq!(tell(&mut session, &merge).errors, []);
+                    let update = "UPDATE dbo.t SET v = v + 1 WHERE id = 2";
+                    assert_eq!(tell(&mut session, update).errors, []);
+                }
+            });
+        }
+    });
+    let total = i64::from(sessions * rounds);
+    let of = |session: &mut Session, id: i64| {
+        one(session, &format!("SELECT v FROM dbo.t WHERE id = {id}"))
+    };
+    assert_eq!(of(&mut owner, 1), Value::Int(total));
+    assert_eq!(of(&mut owner, 2), Value::Int(total));
+    for number in 0..i64::from(sessions) {
+        assert_eq!(of(&mut owner, 10 + number), Value::Int(rounds.into()), "{number}");
+    }
 }
 
 #[test]

@@ -24,8 +24,7 @@ pub(super) fn alter(
         }
         SchemaChange::DropColumn { column, .. } => {
             let slot = table.slot(column)?;
-            refuse_key_column(table, slot, column)?;
-            refuse_used_column(table, slot, column)?;
+            refuse_used(table, slot, column, "DROP", &dependents(table, slot, false))?;
             table.rewrite(slot, |_| Ok(Value::Null))?;
             table.drop_slot(slot);
         }
@@ -75,9 +74,9 @@ fn add_column(
             ),
         ));
     }
-    let fill = fill.map(|fill| fill.stored(&column.sql_type)).transpose()?;
     table.add_column(column.clone(), new_id)?;
     let slot = table.slot(&column.name)?;
+    let fill = fill.map(|fill| table.definition(slot)?.stored(fill)).transpose()?;
     if let Some(fill) = fill {
         table.rewrite(slot, |_| Ok(fill.clone()))?;
     }
@@ -97,7 +96,6 @@ fn alter_column(
     nullable: Option<bool>,
 ) -> SqlResult<DdlEffect> {
     let slot = table.slot(name)?;
-    refuse_key_column(table, slot, name)?;
     let definition = table.definition(slot)?;
     if definition.column.computed {
         return Err(SqlError::new(
@@ -106,10 +104,12 @@ fn alter_column(
         ));
     }
     let (column_id, from) = (definition.column.id, definition.column.sql_type.clone());
-    if from != *to {
-        refuse_used_column(table, slot, name)?;
+    if from != *to || table.key.contains(&slot) {
+        let dependents = dependents(table, slot, widens(&from, to) && !table.key.contains(&slot));
+        refuse_used(table, slot, name, "ALTER", &dependents)?;
     }
-    table.rewrite(slot, |value| value.converted(&from, to))?;
+    let column = definition.clone();
+    table.rewrite(slot, |value| column.converted(value, to))?;
     if nullable == Some(false) {
         let null = |row: &crate::value::Row| row.get(slot).is_none_or(Value::is_null);
         if table.rows.values().any(null) {
@@ -180,27 +180,96 @@ fn drop_constraint(table: &mut Table, name: &str) -> SqlResult<()> {
     Err(SqlError::new(number::CONSTRAINT_UNKNOWN, format!("'{name}' is not a constraint.")))
 }
 
-fn refuse_key_column(table: &Table, slot: usize, name: &str) -> SqlResult<()> {
-    if table.key.contains(&slot) {
-        return Err(replicated(name));
+/// What needs a column as it is, as messages name it. What a wider column still serves is left out
+/// when it `widens`.
+fn dependents(table: &Table, slot: usize, widens: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    if !widens {
+        for index in table.indexes.iter().filter(|index| index.covers(slot)) {
+            let constraint =
+                matches!(index.kind, IndexKind::PrimaryKey | IndexKind::UniqueConstraint);
+            let kind = if constraint { "object" } else { "index" };
+            found.push(format!("{kind} '{}'", index.name));
+        }
+        let column = table.columns.get(slot);
+        if let Some(default) = column.and_then(|column| column.default.as_ref()) {
+            found.push(format!("object '{}'", default.name));
+        }
+        // A rule of the server's own goes with the column that it is for.
+        let checks = table.checks.iter().filter(|check| !check.definition.text.is_empty());
+        for check in checks.filter(|check| reads(table, &check.definition.reads, slot)) {
+            found.push(format!("object '{}'", check.name));
+        }
     }
-    Ok(())
+    let live = table.columns.iter().filter(|column| !column.dropped);
+    for column in live.filter(|column| reads(table, &column.reads, slot)) {
+        found.push(format!("column '{}'", column.column.name));
+    }
+    found
 }
 
-/// Refuses to drop or convert a column that an index or a default needs.
-fn refuse_used_column(table: &Table, slot: usize, name: &str) -> SqlResult<()> {
-    let index = table.indexes.iter().find(|index| index.covers(slot)).map(|index| &index.name);
-    let default = table.definition(slot)?.default.as_ref().map(|default| &default.name);
-    match index.or(default) {
-        Some(user) => Err(SqlError::new(
-            number::COLUMN_IN_USE,
-            format!(
-                "ALTER TABLE ALTER COLUMN or DROP COLUMN {name} failed because '{user}' accesses \
-                 this column."
-            ),
-        )),
-        None => Ok(()),
+fn reads(table: &Table, names: &[String], slot: usize) -> bool {
+    names.iter().any(|name| table.slot(name).is_ok_and(|read| read == slot))
+}
+
+/// True when every value of one type is one of the other, of the same kind and no shorter.
+fn widens(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType as T;
+    match (from, to) {
+        (T::VarChar(from), T::VarChar(to))
+        | (T::NVarChar(from), T::NVarChar(to))
+        | (T::VarBinary(from), T::VarBinary(to)) => match (from, to) {
+            (cdc_core::Length::Limited(from), cdc_core::Length::Limited(to)) => from <= to,
+            _ => false,
+        },
+        _ => false,
     }
+}
+
+/// Refuses to drop or convert a column that something needs.
+fn refuse_used(
+    table: &Table,
+    slot: usize,
+    name: &str,
+    verb: &str,
+    dependents: &[String],
+) -> SqlResult<()> {
+    if dependents.is_empty() {
+        return Ok(());
+    }
+    let name = table.columns.get(slot).map_or(name, |column| &column.column.name);
+    let each = dependents.iter().map(|dependent| {
+        SqlError::new(
+            number::COLUMN_HAS_DEPENDENT,
+            format!("The {dependent} is dependent on column '{name}'."),
+        )
+    });
+    let whole = SqlError::new(
+        number::COLUMN_IN_USE,
+        format!(
+            "ALTER TABLE {verb} COLUMN {name} failed because one or more objects access this \
+             column."
+        ),
+    );
+    Err(whole.behind(each.collect()))
+}
+
+/// Refuses another name for a column that checks and computed columns read by its name.
+pub(super) fn refuse_rename(table: &Table, slot: usize, name: &str) -> SqlResult<()> {
+    let mut checks = table.checks.iter().map(|check| &check.definition.reads);
+    let mut columns = table.columns.iter().filter(|column| !column.dropped);
+    if checks.any(|names| reads(table, names, slot))
+        || columns.any(|column| reads(table, &column.reads, slot))
+    {
+        return Err(SqlError::new(
+            number::RENAME_ENFORCED,
+            format!(
+                "Object '{name}' cannot be renamed because the object participates in enforced \
+                 dependencies."
+            ),
+        ));
+    }
+    Ok(())
 }
 
 pub(super) fn replicated(column: &str) -> SqlError {

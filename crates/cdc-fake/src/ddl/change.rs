@@ -4,7 +4,7 @@ use cdc_core::{SqlType, TableName, Timestamp};
 
 use crate::{
     database::{DatabaseState, FakeDatabase},
-    ddl::alteration::{alter, replicated},
+    ddl::alteration::{alter, refuse_rename, replicated},
     index::IndexDefinition,
     isolation::Waiting,
     locks::Tried,
@@ -146,8 +146,9 @@ impl FakeDatabase {
     /// Runs a statement that changes the shape of a table, in a transaction of its own.
     ///
     /// # Errors
-    /// 208, 2714, 2705, 207, 515, 1222 while another transaction holds the table, 4928 for a key
-    /// column or a captured one, and what the statement is otherwise refused for.
+    /// 208, 2714, 2705, 207, 515, 1222 while another transaction holds the table, 4922 for a
+    /// column that something needs, 4928 for a captured one, and what the statement is otherwise
+    /// refused for.
     pub fn change_schema(&self, change: SchemaChange) -> SqlResult<()> {
         self.change_schema_in(None, &Waiting::refuse(), &change)
     }
@@ -184,7 +185,8 @@ impl FakeDatabase {
     /// Drops a column. Instances keep it captured and read NULL from then on.
     ///
     /// # Errors
-    /// 207 for an unknown column, 4928 for a key column.
+    /// 207 for an unknown column, 4922 for one that a key, an index, a default, a check or a
+    /// computed column needs.
     pub fn drop_column(&self, table: &TableName, name: &str) -> SqlResult<()> {
         let (table, column) = (table.clone(), name.into());
         self.change_schema(SchemaChange::DropColumn { table, column })
@@ -194,7 +196,8 @@ impl FakeDatabase {
     /// captured column has the type too and its change rows are converted.
     ///
     /// # Errors
-    /// 207, 4928 for a key column, and what the conversion of a value is refused for.
+    /// 207, 4922 for a column that something needs as it is, 4928 for the key of a captured table,
+    /// and what the conversion of a value is refused for.
     pub fn alter_column(&self, table: &TableName, name: &str, to: SqlType) -> SqlResult<()> {
         let (table, column) = (table.clone(), name.into());
         self.change_schema(SchemaChange::AlterColumn { table, column, to, nullable: None })
@@ -287,6 +290,9 @@ impl DatabaseState {
                 self.table_mut(id)?.name = name;
             }
             SchemaChange::RenameColumn { from, to, .. } => self.rename_column(id, from, to)?,
+            SchemaChange::AlterColumn { column, .. } if self.is_captured_key(id, column)? => {
+                return Err(replicated(column).into());
+            }
             _ => {
                 let mut numbers = self.next_id;
                 let former = self.table(id)?.clone();
@@ -335,6 +341,12 @@ impl DatabaseState {
         Ok(())
     }
 
+    fn is_captured_key(&self, id: TableId, column: &str) -> SqlResult<bool> {
+        let table = self.table(id)?;
+        let captured = self.instances_of(id).next().is_some();
+        Ok(captured && table.key.contains(&table.slot(column)?))
+    }
+
     fn rename_column(&mut self, id: TableId, from: &str, to: &str) -> SqlResult<()> {
         let slot = self.table(id)?.slot(from)?;
         let column_id = self.table(id)?.definition(slot)?.column.id;
@@ -344,6 +356,7 @@ impl DatabaseState {
         if captured {
             return Err(replicated(from));
         }
+        refuse_rename(self.table(id)?, slot, from)?;
         let definition = self.table_mut(id)?;
         if definition.slot(to).is_ok_and(|other| other != slot) {
             return Err(SqlError::new(
@@ -357,6 +370,12 @@ impl DatabaseState {
         }
         if let Some(column) = definition.columns.get_mut(slot) {
             column.column.name = to.into();
+        }
+        // A rule of the server's own goes with its column, whatever that is called.
+        for of in definition.checks.iter_mut().filter_map(|check| check.definition.of.as_mut()) {
+            if of.eq_ignore_ascii_case(from) {
+                to.clone_into(of);
+            }
         }
         Ok(())
     }

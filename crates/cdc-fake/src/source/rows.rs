@@ -19,7 +19,7 @@ use crate::{
     database::DatabaseState,
     injection::Call,
     instance::slot_of,
-    key::{SortKey, sort_key},
+    key::{SortKey, sort_key_of},
     log::TableId,
     sql_error::SqlError,
     table::Table,
@@ -148,7 +148,8 @@ impl FakeSource {
                 .map(|column| key_cell(tuple, column))
                 .collect::<Result<Vec<_>>>()
                 .map_err(located)?;
-            Ok(Some(sort_key(&cells, found.collation)))
+            let orders = columns.iter().map(|column| found.order_of(slot_of(column)));
+            Ok(Some(sort_key_of(cells.iter().zip(orders))))
         };
         let (from, to) = (bound(&range.from)?, bound(&range.to)?);
         let leading = !columns.is_empty()
@@ -172,10 +173,10 @@ impl<'a> Keyed<'a> {
     }
 
     fn key_of(&self, row: &Row) -> SortKey {
-        sort_key(
-            self.columns.iter().map(|column| row.get(slot_of(column)).unwrap_or(&NULL)),
-            self.table.collation,
-        )
+        sort_key_of(self.columns.iter().map(|column| {
+            let slot = slot_of(column);
+            (row.get(slot).unwrap_or(&NULL), self.table.order_of(slot))
+        }))
     }
 
     fn contains(&self, row: &Row) -> bool {

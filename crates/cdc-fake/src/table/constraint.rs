@@ -229,7 +229,7 @@ impl Table {
                 None => definition.default_value(now)?,
             };
             let definition = self.definition(slot)?;
-            let value = value.stored(&definition.column.sql_type)?;
+            let value = definition.stored(value)?;
             if value.is_null() && !definition.column.nullable {
                 return Err(self.not_null(&definition.column, "INSERT"));
             }

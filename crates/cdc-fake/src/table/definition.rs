@@ -24,6 +24,8 @@ pub struct ColumnDefinition {
     pub expression: Option<String>,
     /// True when a computed column is stored.
     pub persisted: bool,
+    /// The columns that a computed column reads: they can neither be dropped nor renamed.
+    pub reads: Vec<String>,
     /// Seed and increment of an identity column.
     pub identity: Option<(i64, i64)>,
     /// The default.
@@ -74,6 +76,10 @@ pub struct CheckDefinition {
     /// Its text, for the catalogue: `([a]>(0))`. Empty for a rule of the server's own, which the
     /// catalogue does not list.
     pub text: String,
+    /// The columns that it reads: they can neither be dropped nor renamed.
+    pub reads: Vec<String>,
+    /// The column that it goes with, of a rule of the server's own.
+    pub of: Option<String>,
     /// The condition.
     pub rule: CheckRule,
 }
@@ -98,6 +104,7 @@ impl ColumnDefinition {
             computed: None,
             expression: None,
             persisted: false,
+            reads: Vec::new(),
             identity: None,
             default: None,
             collation: None,

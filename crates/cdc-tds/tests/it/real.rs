@@ -59,7 +59,7 @@ async fn a_row_has_the_type_and_bytes_of_its_expression() {
 async fn an_error_is_told_with_the_servers_number_and_the_session_goes_on() {
     let server = server().await;
     let mut client = Client::log_in(&server).await;
-    for (text, number) in [("SELECT 1 / 0", 8134), ("SELECT FROM", 102), ("SELECT @x", 137)] {
+    for (text, number) in [("SELECT 1 / 0", 8134), ("SELECT FROM", 156), ("SELECT @x", 137)] {
         let reply = client.tokens(text).await;
         assert!(reply.contains(&Token::Error(number)), "{text}: {reply:?}");
         assert!(matches!(reply.last(), Some(Token::Done(DONE, ERROR, 0))), "{text}: {reply:?}");
@@ -103,4 +103,64 @@ async fn an_attention_ends_a_statement_that_waits_for_the_clock() {
     client.receive().await;
     assert_eq!(tokens(&client.receive().await), [Token::Done(DONE, 0x20, 0)]);
     assert_eq!(client.tokens("SELECT 1").await.len(), 3);
+}
+
+#[tokio::test]
+async fn an_open_transaction_shows_in_no_end_of_a_statement() {
+    // The bit for it is the protocol's; no server sets it.
+    let server = server().await;
+    let mut client = Client::log_in(&server).await;
+    client.batch("BEGIN TRAN").await;
+    let ends: Vec<_> = client
+        .tokens("CREATE TABLE #t (id int); INSERT #t VALUES (1), (2); SELECT id FROM #t")
+        .await
+        .into_iter()
+        .filter(|token| matches!(token, Token::Done(..)))
+        .collect();
+    let expected = [
+        Token::Done(DONE, MORE, 0),
+        Token::Done(DONE, COUNT | MORE, 2),
+        Token::Done(DONE, COUNT, 2),
+    ];
+    assert_eq!(ends, expected);
+}
+
+#[tokio::test]
+async fn the_login_tells_the_version_that_statements_tell() {
+    let server = server().await;
+    let mut client = Client::connect(&server).await;
+    client.send(crate::client::PRELOGIN, 0, &crate::client::prelogin(2)).await;
+    let version = cdc_tsql::talk::VERSION;
+    let hello = client.receive().await;
+    assert!(hello.windows(4).any(|bytes| bytes == version.wire()), "{hello:?}");
+    client.send(crate::client::LOGIN, 0, &crate::client::login("sa", "P\u{e4}ss1!", 4096)).await;
+    let entered = client.receive().await;
+    let told = [units("Microsoft SQL Server"), version.wire().to_vec()].concat();
+    assert!(entered.windows(told.len()).any(|bytes| bytes == told), "{entered:?}");
+    let reply = client.batch("SELECT @@VERSION").await;
+    let text = units(&version.to_string());
+    assert!(reply.windows(text.len()).any(|bytes| bytes == text));
+}
+
+#[tokio::test]
+async fn a_kill_closes_an_idle_connection_and_tells_a_running_one_why() {
+    let server = server().await;
+    let mut killer = Client::log_in(&server).await;
+    let mut idle = Client::log_in(&server).await;
+    let mut running = Client::log_in(&server).await;
+    // The least free ids, in the order of the logins.
+    idle.batch("CREATE TABLE shop.dbo.t (id int); BEGIN TRAN; INSERT shop.dbo.t VALUES (1)").await;
+    let body = [HEADERS.to_vec(), units("WAITFOR DELAY '01:00:00'")].concat();
+    running.send(BATCH, 0, &body).await;
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    for id in [52, 53] {
+        let reply = killer.tokens(&format!("KILL {id}")).await;
+        assert_eq!(reply, [Token::Done(DONE, 0, 0)], "{id}");
+    }
+    let free = "SET LOCK_TIMEOUT 0; SELECT COUNT(*) FROM shop.dbo.t";
+    assert!(!killer.tokens(free).await.contains(&Token::Error(1222)));
+    assert!(idle.try_receive().await.is_err(), "closed");
+    let told = tokens(&running.receive().await);
+    assert!(told.contains(&Token::Error(596)), "{told:?}");
+    assert!(running.try_receive().await.is_err(), "closed");
 }

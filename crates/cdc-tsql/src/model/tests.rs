@@ -251,7 +251,7 @@ fn captured_texts_keep_the_collation_of_their_column() {
             column.kind.collation.map(|collation| collation.name)
         };
         assert_eq!(collation("name"), Some("Greek_CI_AS"));
-        assert_eq!(collation("plain"), None);
+        assert_eq!(collation("plain"), Some("SQL_Latin1_General_CP1_CI_AS"));
     }
 }
 

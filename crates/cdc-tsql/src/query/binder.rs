@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod call;
+mod grouping;
 mod predicate;
 pub(super) mod query;
 pub(super) mod select;
@@ -164,7 +165,7 @@ impl<'a> Binder<'a> {
             return Ok(Expr { kind, ..expr });
         }
         scalar::check_conversion(&expr.kind, &kind, explicit)?;
-        let conversion = Conversion { of: expr, style: None, explicit, lenient: false };
+        let conversion = Conversion::new(expr, explicit);
         Ok(self.settled(Expr::new(Node::Convert(Box::new(conversion)), kind)))
     }
 
@@ -242,6 +243,7 @@ fn dependence(expr: &Expr) -> Dependence {
         Node::Variable(_) | Node::Once(..) => Dependence::Run,
         Node::Column(_) | Node::LiveVariable(_) | Node::Query(_) => Dependence::Row,
         Node::Operate(_, sides) => dependence(&sides.0).max(dependence(&sides.1)),
+        Node::Chain(chain) => most(&mut chain.operands()),
         Node::Unary(_, of) => dependence(of),
         Node::Convert(conversion) => {
             let style = conversion.style.as_ref().map_or(Dependence::Nothing, dependence);

@@ -13,7 +13,7 @@ use super::{
     level::{Exposed, Level, Tables, Visible},
     naming::{object_name, parts, qualifies, same},
     placement,
-    plan::{Join, JoinKind, Source},
+    plan::{Join, JoinKind, Plan, Source},
     refusal::unsupported,
 };
 use crate::{
@@ -23,6 +23,9 @@ use crate::{
 
 /// An UPDATE or DELETE as far as it decides which rows change and to what.
 pub(crate) struct Changing<'q> {
+    /// The common table expressions before it. The target may be one of them when that gives
+    /// rows of one table as they are: the table's rows are changed then.
+    pub with: Option<&'q ast::With>,
     /// What is changed: the table after UPDATE or DELETE FROM, by name or by an alias of `from`.
     pub target: &'q ast::TableFactor,
     /// The FROM clause; empty when there is none.
@@ -42,6 +45,8 @@ pub(crate) struct Changed {
     pub table: ObjectName,
     /// Its columns, the hidden ones too.
     pub columns: Vec<RelationColumn>,
+    /// What the statement sees of the table, when its target is a query.
+    pub exposure: Option<Exposure>,
     /// The kinds of the new values.
     pub kinds: Vec<Kind>,
     /// A changed row as it is now, hidden columns included, and its new values. Each row once:
@@ -49,37 +54,37 @@ pub(crate) struct Changed {
     pub rows: Vec<(Row, Vec<Value>)>,
 }
 
+/// A query that stands for a table whose rows are changed through it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Exposure {
+    /// Its name.
+    pub name: String,
+    /// Its columns, and the table's column that each is; none for a computed one.
+    pub columns: Vec<(String, Option<String>)>,
+}
+
+/// The table that is changed, below what the statement names.
+struct Target {
+    table: ObjectName,
+    columns: Vec<RelationColumn>,
+    exposure: Option<Exposure>,
+    /// The place of the table's first column in the row of the source.
+    first: usize,
+}
+
 /// Finds the rows that an UPDATE or DELETE changes, and computes the new values.
 ///
 /// # Errors
 /// As [`super::prepare`] and [`super::Prepared::run`].
 pub(crate) fn changed_rows(changing: &Changing<'_>, context: &Context<'_>) -> SqlResult<Changed> {
-    changed_rows_with(None, changing, context)
-}
-
-/// As [`changed_rows`], behind a WITH. The target may be one of its expressions when that gives
-/// rows of one table as they are: the table's rows are changed then.
-///
-/// # Errors
-/// As [`changed_rows`].
-pub(crate) fn changed_rows_with(
-    with: Option<&ast::With>,
-    changing: &Changing<'_>,
-    context: &Context<'_>,
-) -> SqlResult<Changed> {
     let binder = Binder::new(*context, Vec::new());
-    let mut level = Level::new(None, Tables::default().and(with)?);
+    let mut level = Level::new(None, Tables::default().and(changing.with)?);
     let mut source = binder.from(changing.from, &mut level)?;
-    let mut base = None;
     let slot = match target_of(changing.target, &level, &binder)? {
         Some(slot) => slot,
         None => {
             let slot = level.slots;
-            let mut target = binder.factor(changing.target, &mut level, false)?;
-            if let Source::Query { plan, .. } = &mut target {
-                let own = plan.columns.len();
-                base = plan.with_base().map(|base| (own, base));
-            }
+            let target = binder.factor(changing.target, &mut level, false)?;
             source = Some(match source {
                 None => target,
                 Some(other) => pair(target, other, JoinKind::Inner),
@@ -90,6 +95,7 @@ pub(crate) fn changed_rows_with(
     let Some(mut source) = source else {
         return Err(unsupported("a statement without a table"));
     };
+    let target = below(&mut source, slot, &level)?;
     let mut filter = Vec::new();
     if let Some(selection) = changing.selection {
         for part in binder.condition(selection, &level)?.into_conjuncts() {
@@ -103,21 +109,14 @@ pub(crate) fn changed_rows_with(
         .map(|value| binder.value(value, &level))
         .collect::<SqlResult<Vec<_>>>()?;
     let top = changing.top.map(|top| binder.top(top, None, &Tables::default())).transpose()?;
-    let (first, table, columns) = match base {
-        Some((first, base)) => (first, base.table, base.columns),
-        None => {
-            let (table, columns) = own_table(&level, slot)?;
-            (0, table, columns)
-        }
-    };
     let run = Run::new(context, &binder.places(), Some(MAX_RECURSION.into()))?;
     let search = Search {
         source,
         filter: Condition::from_conjuncts(filter),
         slots: level.slots,
         slot,
-        first,
-        location: location(&columns),
+        first: target.first,
+        location: location(&target.columns),
     };
     let most = match &top {
         Some(top) => Some(row_count(&run, top)?),
@@ -128,7 +127,8 @@ pub(crate) fn changed_rows_with(
     }
     let kinds = values.iter().map(|value| value.kind.clone()).collect();
     let rows = search.rows(&run, &values, most)?;
-    Ok(Changed { table, columns, kinds, rows })
+    let Target { table, columns, exposure, .. } = target;
+    Ok(Changed { table, columns, exposure, kinds, rows })
 }
 
 fn row_count(run: &Run<'_>, top: &Expr) -> SqlResult<usize> {
@@ -233,13 +233,47 @@ fn target_of(
     }
 }
 
-fn own_table(level: &Level<'_>, slot: usize) -> SqlResult<(ObjectName, Vec<RelationColumn>)> {
-    let source = level.sources.iter().find(|source| source.slot == slot);
-    match source {
-        Some(Visible { object: Some(object), columns, .. }) => {
-            Ok((object.clone(), columns.clone()))
+/// The table whose rows are those of a slot: a table of FROM itself, or the one that a query
+/// gives rows of. Such a query gives the table's columns behind its own from then on.
+fn below(source: &mut Source, slot: usize, level: &Level<'_>) -> SqlResult<Target> {
+    let Some(visible) = level.sources.iter().find(|source| source.slot == slot) else {
+        return Err(unsupported("changing the rows of anything but a table"));
+    };
+    if let Some(plan) = query_at(source, slot) {
+        let name = visible.exposed.name().to_owned();
+        let first = plan.columns.len();
+        let origins = plan.origins();
+        let Some(base) = plan.with_base() else {
+            return Err(unsupported(format!(
+                "changing rows through \"{name}\", which is not a plain selection from one table"
+            )));
+        };
+        let names = visible.columns.iter().map(|column| column.name.clone());
+        let origin = |at: Option<usize>| {
+            at.and_then(|at| base.columns.get(at)).map(|column| column.name.clone())
+        };
+        let columns = names.zip(origins.into_iter().map(origin)).collect();
+        let exposure = Some(Exposure { name, columns });
+        return Ok(Target { table: base.table, columns: base.columns, exposure, first });
+    }
+    match visible {
+        Visible { object: Some(object), columns, .. } => {
+            Ok(Target { table: object.clone(), columns: columns.clone(), exposure: None, first: 0 })
         }
         _ => Err(unsupported("changing the rows of anything but a table")),
+    }
+}
+
+/// The query of FROM whose rows are in a slot.
+fn query_at(source: &mut Source, slot: usize) -> Option<&mut Plan> {
+    match source {
+        Source::Query { slot: own, plan, lateral: false } => (*own == slot).then_some(plan),
+        Source::Join(join) => match query_at(&mut join.left, slot) {
+            Some(plan) => Some(plan),
+            None => query_at(&mut join.right, slot),
+        },
+        Source::Apply { left, .. } => query_at(left, slot),
+        _ => None,
     }
 }
 
@@ -265,8 +299,14 @@ pub(crate) struct Matched {
     pub table: ObjectName,
     /// The name that the statement calls the target by.
     pub target_name: String,
-    /// The target's columns, the hidden ones too.
+    /// The target's columns as expressions name them; one without a name cannot be named.
     pub target_columns: Vec<RelationColumn>,
+    /// The columns of the target's table, the hidden ones too.
+    pub table_columns: Vec<RelationColumn>,
+    /// The place of the table's first column in the target's row.
+    pub first: usize,
+    /// What the statement sees of the table, when its target is a query.
+    pub exposure: Option<Exposure>,
     /// The name that the statement calls the source by.
     pub source_name: String,
     /// The source's columns.
@@ -275,24 +315,22 @@ pub(crate) struct Matched {
     pub rows: Vec<(Option<Row>, Option<Row>)>,
 }
 
-/// Joins MERGE's target and source in full.
+impl Matched {
+    /// The table's own row in a row of the target.
+    pub(crate) fn table_row(&self, row: &Row) -> Row {
+        match self.first {
+            0 => row.clone(),
+            first => row.get(first..).unwrap_or_default().into(),
+        }
+    }
+}
+
+/// Joins MERGE's target and source in full, behind a WITH. The target may be one of its
+/// expressions, as for [`Changing`].
 ///
 /// # Errors
 /// As [`super::prepare`] and [`super::Prepared::run`].
 pub(crate) fn matched_rows(
-    target: &ast::TableFactor,
-    source: &ast::TableFactor,
-    on: &ast::Expr,
-    context: &Context<'_>,
-) -> SqlResult<Matched> {
-    matched_rows_with(None, target, source, on, context)
-}
-
-/// As [`matched_rows`], behind a WITH.
-///
-/// # Errors
-/// As [`matched_rows`].
-pub(crate) fn matched_rows_with(
     with: Option<&ast::With>,
     target: &ast::TableFactor,
     source: &ast::TableFactor,
@@ -310,7 +348,16 @@ pub(crate) fn matched_rows_with(
     let [target, source] = level.sources.as_slice() else {
         return Err(unsupported("MERGE of anything but a table and a source"));
     };
-    let (table, target_columns) = own_table(&level, target.slot)?;
+    let Target { table, columns, exposure, first } = below(&mut joined, target.slot, &level)?;
+    let mut target_columns = target.columns.clone();
+    if exposure.is_some() {
+        let nameless = |column: &RelationColumn| RelationColumn {
+            name: String::new(),
+            hidden: true,
+            ..column.clone()
+        };
+        target_columns.extend(columns.iter().map(nameless));
+    }
     let run = Run::new(context, &binder.places(), Some(MAX_RECURSION.into()))?;
     let mut rows = Vec::new();
     let mut frame = Frame::new(level.slots, None);
@@ -324,6 +371,9 @@ pub(crate) fn matched_rows_with(
         table,
         target_name: target.exposed.name().to_owned(),
         target_columns,
+        table_columns: columns,
+        first,
+        exposure,
         source_name: source.exposed.name().to_owned(),
         source_columns: source.columns.clone(),
         rows,

@@ -13,9 +13,9 @@ use cdc_fake::{SqlResult, Value};
 
 use super::{
     Context,
-    expression::{Argument, Column, Condition, Conversion, Expr, Node},
+    expression::{Argument, Chain, Column, Condition, Conversion, Expr, Node},
     plan::Subquery,
-    refusal::{cancelled, no_variable, several_rows, too_many_rows},
+    refusal::{NOT_SUPPORTED, cancelled, no_variable, several_rows, too_many_rows},
 };
 use crate::{
     kind::{Kind, Typed},
@@ -220,6 +220,7 @@ impl<'a> Run<'a> {
                     &self.facts,
                 )?)
             }
+            Node::Chain(chain) => Cow::Owned(self.chain(chain, frame)?),
             Node::Unary(operator, of) => {
                 let value = self.value(of, frame)?;
                 Cow::Owned(scalar::unary(*operator, (&value, &of.kind), &self.facts)?)
@@ -252,6 +253,18 @@ impl<'a> Run<'a> {
             }
             Node::Query(query) => self.only_value(query, frame)?,
         })
+    }
+
+    fn chain(&self, chain: &Chain, frame: &Frame<'_>) -> SqlResult<Value> {
+        let mut value = self.value(&chain.first, frame)?.into_owned();
+        let mut kind = &chain.first.kind;
+        for step in &chain.steps {
+            let right = self.value(&step.right, frame)?;
+            let operands = ((&value, kind), (&*right, &step.right.kind));
+            value = scalar::operate(step.operator, operands.0, operands.1, &self.facts)?;
+            kind = &step.kind;
+        }
+        Ok(value)
     }
 
     /// The value of the first branch whose condition holds.
@@ -297,7 +310,7 @@ impl<'a> Run<'a> {
     }
 
     fn converted(&self, conversion: &Conversion, to: &Kind, frame: &Frame<'_>) -> SqlResult<Value> {
-        let Conversion { of, style, explicit, lenient } = conversion;
+        let Conversion { of, style, explicit, parses, lenient } = conversion;
         let value = self.value(of, frame)?;
         let style = match style {
             None => None,
@@ -309,8 +322,14 @@ impl<'a> Run<'a> {
         if value.is_null() {
             return Ok(Value::Null);
         }
-        match scalar::convert(&value, &of.kind, to, style, *explicit, &self.facts) {
-            Err(_) if *lenient => Ok(Value::Null),
+        let converted = if *parses {
+            scalar::parse(&value, &of.kind, to, &self.facts)
+        } else {
+            scalar::convert(&value, &of.kind, to, style, *explicit, &self.facts)
+        };
+        match converted {
+            // What is not supported is no NULL.
+            Err(error) if *lenient && error.number != NOT_SUPPORTED => Ok(Value::Null),
             converted => converted,
         }
     }

@@ -35,6 +35,8 @@ pub(super) enum Node {
     Once(usize, Box<Expr>),
     /// `left op right`.
     Operate(Operator, Box<(Expr, Expr)>),
+    /// `first op right op right ...`, from left to right: too long for each to hold the next.
+    Chain(Box<Chain>),
     /// `op of`.
     Unary(Unary, Box<Expr>),
     /// Made one of this expression's kind.
@@ -68,6 +70,33 @@ pub(super) enum Node {
     Query(Box<Subquery>),
 }
 
+/// Values computed from left to right.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Chain {
+    /// What it begins with.
+    pub first: Expr,
+    /// What is done to the value so far, in turn.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Step {
+    /// What is done.
+    pub operator: Operator,
+    /// With what.
+    pub right: Expr,
+    /// The kind of the result.
+    pub kind: Kind,
+}
+
+impl Chain {
+    /// Its operands, from left to right.
+    pub(super) fn operands(&self) -> impl Iterator<Item = &Expr> {
+        std::iter::once(&self.first).chain(self.steps.iter().map(|step| &step.right))
+    }
+}
+
 /// A conversion to the kind of its expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conversion {
@@ -77,8 +106,17 @@ pub(super) struct Conversion {
     pub style: Option<Expr>,
     /// True for CAST and CONVERT, which cut texts.
     pub explicit: bool,
-    /// True for TRY_CAST and TRY_CONVERT: NULL instead of an error.
+    /// True for PARSE, which reads a text as people write it.
+    pub parses: bool,
+    /// True for TRY_CAST, TRY_CONVERT and TRY_PARSE: NULL instead of an error.
     pub lenient: bool,
+}
+
+impl Conversion {
+    /// A conversion without a style, which fails when the value does not convert.
+    pub(super) const fn new(of: Expr, explicit: bool) -> Self {
+        Self { of, style: None, explicit, parses: false, lenient: false }
+    }
 }
 
 /// An argument of a function.
@@ -140,6 +178,9 @@ pub(super) enum Condition {
         kind: Kind,
         /// `NOT IN`.
         negated: bool,
+        /// The place of the list's keys among what a run keeps, of a long list that is the same
+        /// for every row.
+        kept: Option<usize>,
     },
     /// `comparison ANY (query)` or `ALL`; `IN` is `= ANY`.
     Quantified(Box<Quantified>),
@@ -243,6 +284,7 @@ impl Expr {
                 sides.0.columns(see);
                 sides.1.columns(see);
             }
+            Node::Chain(chain) => chain.operands().for_each(|value| value.columns(see)),
             Node::Convert(conversion) => {
                 conversion.of.columns(see);
                 if let Some(style) = &conversion.style {

@@ -75,6 +75,7 @@ impl Grouping<'_> {
                 self.value(&sides.0)?;
                 self.value(&sides.1)
             }
+            Node::Chain(chain) => self.all(chain.operands()),
             Node::Unary(_, of) => self.value(of),
             Node::Convert(conversion) => {
                 self.all(std::iter::once(&conversion.of).chain(&conversion.style))

@@ -77,6 +77,8 @@ impl Tally {
 /// A group: the first of its rows stands for what all have in common.
 struct Group {
     rows: Box<[Option<Row>]>,
+    /// Its keys, with grouping sets.
+    keys: Option<Row>,
     tallies: Vec<Tally>,
 }
 
@@ -102,6 +104,7 @@ impl Run<'_> {
             let values =
                 tallies.iter_mut().map(Tally::finish).collect::<SqlResult<Arc<[Value]>>>()?;
             frame.put(plan.slots, Some(values));
+            frame.put(plan.slots + 2, group.keys);
             if let Some(having) = &grouping.having
                 && self.truth(having, frame)? != Some(true)
             {
@@ -124,9 +127,12 @@ impl Run<'_> {
         let fresh = || empty.iter().map(Tally::fresh).collect::<Vec<_>>();
         let mut groups: Vec<Group> = Vec::new();
         let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+        if !grouping.sets.is_empty() {
+            return self.set_groups(plan, grouping, frame, &fresh);
+        }
         if grouping.keys.is_empty() {
             let rows = vec![None; plan.slots].into();
-            groups.push(Group { rows, tallies: fresh() });
+            groups.push(Group { rows, keys: None, tallies: fresh() });
             places.insert(Vec::new(), 0);
         }
         let (mut key, mut values) = (Vec::new(), Vec::new());
@@ -141,7 +147,7 @@ impl Run<'_> {
                 None => {
                     self.hold(1)?;
                     let rows = frame.rows.iter().take(plan.slots).cloned().collect();
-                    groups.push(Group { rows, tallies: fresh() });
+                    groups.push(Group { rows, keys: None, tallies: fresh() });
                     places.insert(key.clone(), groups.len() - 1);
                     groups.len() - 1
                 }
@@ -155,4 +161,61 @@ impl Run<'_> {
         })?;
         Ok(groups)
     }
+
+    /// The groups of every set of keys. A row is in one of each.
+    fn set_groups(
+        &self,
+        plan: &SelectPlan,
+        grouping: &GroupPlan,
+        frame: &mut Frame<'_>,
+        fresh: &dyn Fn() -> Vec<Tally>,
+    ) -> SqlResult<Vec<Group>> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut places: Vec<HashMap<Vec<u8>, usize>> = vec![HashMap::new(); grouping.sets.len()];
+        let mut values = Vec::new();
+        let _ = self.filtered(plan, frame, &mut |frame| {
+            let mut parts = Vec::with_capacity(grouping.keys.len());
+            for part in &grouping.keys {
+                let value = self.value(part, frame)?.into_owned();
+                let mut key = Vec::new();
+                scalar::append_order_key(&mut key, &value, &part.kind, false);
+                parts.push((value, key));
+            }
+            for (set, places) in grouping.sets.iter().zip(&mut places) {
+                let own = set.iter().filter_map(|at| parts.get(*at));
+                let key: Vec<u8> = own.flat_map(|(_, key)| key).copied().collect();
+                let place = match places.get(&key) {
+                    Some(place) => *place,
+                    None => {
+                        self.hold(1)?;
+                        let rows = vec![None; plan.slots].into();
+                        let keys = Some(set_keys(set, &parts));
+                        groups.push(Group { rows, keys, tallies: fresh() });
+                        places.insert(key, groups.len() - 1);
+                        groups.len() - 1
+                    }
+                };
+                if let Some(group) = groups.get_mut(place) {
+                    for (tally, of) in group.tallies.iter_mut().zip(&grouping.aggregates) {
+                        tally.add(of, self, frame, &mut values)?;
+                    }
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if groups.is_empty() && grouping.sets.iter().any(Vec::is_empty) {
+            return Err(unsupported("a grand total of ROLLUP, CUBE or GROUPING SETS over no rows"));
+        }
+        Ok(groups)
+    }
+}
+
+/// The row of a group's keys: their values, NULL for those that the set leaves out, then for each
+/// whether it does.
+fn set_keys(set: &[usize], parts: &[(Value, Vec<u8>)]) -> Row {
+    let value = |(at, (value, _)): (usize, &(Value, Vec<u8>))| {
+        if set.contains(&at) { value.clone() } else { Value::Null }
+    };
+    let left_out = |at: usize| Value::Int(i64::from(!set.contains(&at)));
+    parts.iter().enumerate().map(value).chain((0..parts.len()).map(left_out)).collect()
 }

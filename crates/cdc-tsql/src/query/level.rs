@@ -89,6 +89,10 @@ pub(super) struct Level<'a> {
     pub slots: usize,
     /// What may stand at the place that is being bound.
     pub place: Cell<Place>,
+    /// The keys of GROUP BY, once they are bound.
+    pub group_keys: RefCell<Vec<Expr>>,
+    /// True when they are grouped by in several sets.
+    pub has_sets: Cell<bool>,
     /// The aggregates so far.
     pub aggregates: RefCell<Vec<AggregatePlan>>,
     /// The window functions so far.
@@ -109,6 +113,8 @@ impl<'a> Level<'a> {
             named_windows: &[],
             slots: 0,
             place: Cell::new(Place::Row),
+            group_keys: RefCell::default(),
+            has_sets: Cell::new(false),
             aggregates: RefCell::default(),
             windows: RefCell::default(),
             outward: RefCell::default(),
@@ -132,6 +138,11 @@ impl<'a> Level<'a> {
     /// The slot of the row with the values of window functions.
     pub(super) const fn window_slot(&self) -> usize {
         self.slots + 1
+    }
+
+    /// The slot of the row with a group's keys, and which of them its set leaves out.
+    pub(super) const fn key_slot(&self) -> usize {
+        self.slots + 2
     }
 
     /// The column that a name means, here or in a query further out.

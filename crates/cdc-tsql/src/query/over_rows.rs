@@ -1,14 +1,15 @@
 //! Expressions and conditions over given rows: OUTPUT, MERGE's clauses, CHECK, computed columns.
 
-use cdc_fake::SqlResult;
-use cdc_fake::Value;
+use std::collections::BTreeSet;
+
+use cdc_fake::{SqlResult, Value};
 use sqlparser::ast;
 
 use super::{
     Context, MAX_RECURSION,
     binder::Binder,
     evaluate::{Frame, Places, Run},
-    expression::{Condition, Expr},
+    expression::{Column, Condition, Expr},
     level::{Exposed, Level, Tables, Visible},
 };
 use crate::{
@@ -37,6 +38,15 @@ impl RowExpressions {
     /// A column for each.
     pub(crate) fn columns(&self) -> &[ResultColumn] {
         &self.columns
+    }
+
+    /// The places of the columns of the first source that they read.
+    pub(crate) fn reads(&self) -> BTreeSet<usize> {
+        let mut places = BTreeSet::new();
+        for value in &self.values {
+            value.columns(&mut |column| note(&mut places, column));
+        }
+        places
     }
 
     /// Their values; `rows` has a row for each source, none for one all of whose columns are NULL.
@@ -70,20 +80,22 @@ pub(crate) fn items_over_rows(
     let level = level_of(sources);
     let items = binder.items(items, &level)?;
     let (values, columns) = items.into_iter().map(|item| (item.expr, item.column)).unzip();
-    Ok(RowExpressions { columns, values, places: binder.places() })
+    Ok(RowExpressions { columns, values, places: places(&binder) })
 }
 
-/// Binds expressions over given rows.
+/// Binds expressions over given rows, with the common table expressions before the statement.
 ///
 /// # Errors
 /// As [`super::prepare`].
 pub(crate) fn values_over_rows(
+    with: Option<&ast::With>,
     expressions: &[&ast::Expr],
     sources: &[RowSource<'_>],
     context: &Context<'_>,
 ) -> SqlResult<RowExpressions> {
     let binder = Binder::new(*context, Vec::new());
-    let level = level_of(sources);
+    let mut level = level_of(sources);
+    level.tables = Tables::default().and(with)?;
     let values = expressions
         .iter()
         .map(|value| binder.value(value, &level))
@@ -97,7 +109,7 @@ pub(crate) fn values_over_rows(
             computed: true,
         })
         .collect();
-    Ok(RowExpressions { columns, values, places: binder.places() })
+    Ok(RowExpressions { columns, values, places: places(&binder) })
 }
 
 /// A condition bound over given rows.
@@ -107,6 +119,13 @@ pub(crate) struct RowCondition {
 }
 
 impl RowCondition {
+    /// The places of the columns of the first source that it reads.
+    pub(crate) fn reads(&self) -> BTreeSet<usize> {
+        let mut places = BTreeSet::new();
+        self.condition.columns(&mut |column| note(&mut places, column));
+        places
+    }
+
     /// Whether it holds; none when that is unknown. `rows` as in [`RowExpressions::values`].
     ///
     /// # Errors
@@ -121,18 +140,33 @@ impl RowCondition {
     }
 }
 
-/// Binds a condition (of MERGE's WHEN, a CHECK) over given rows.
+/// Binds a condition (of MERGE's WHEN, a CHECK) over given rows, with the common table expressions
+/// before the statement.
 ///
 /// # Errors
 /// As [`super::prepare`].
 pub(crate) fn condition_over_rows(
+    with: Option<&ast::With>,
     condition: &ast::Expr,
     sources: &[RowSource<'_>],
     context: &Context<'_>,
 ) -> SqlResult<RowCondition> {
     let binder = Binder::new(*context, Vec::new());
-    let condition = binder.condition(condition, &level_of(sources))?;
-    Ok(RowCondition { condition, places: binder.places() })
+    let mut level = level_of(sources);
+    level.tables = Tables::default().and(with)?;
+    let condition = binder.condition(condition, &level)?;
+    Ok(RowCondition { condition, places: places(&binder) })
+}
+
+/// A run is over one row: what it would keep for the next one is not worth keeping.
+fn places(binder: &Binder<'_>) -> Places {
+    Places { kept: 0, ..binder.places() }
+}
+
+fn note(places: &mut BTreeSet<usize>, column: Column) {
+    if column.depth == 0 && column.slot == 0 {
+        places.insert(column.column);
+    }
 }
 
 fn level_of<'a>(sources: &[RowSource<'_>]) -> Level<'a> {

@@ -158,9 +158,15 @@ fn as_key(join: &mut Join, condition: Condition) -> Option<Condition> {
 }
 
 fn and(place: &mut Option<Condition>, condition: Condition) {
-    let mut parts = place.take().map(Condition::into_conjuncts).unwrap_or_default();
-    parts.push(condition);
-    *place = Condition::from_conjuncts(parts);
+    // What is there is flat already: a thousand parts are not to be moved a thousand times.
+    match place {
+        Some(Condition::All(parts)) => parts.extend(condition.into_conjuncts()),
+        _ => {
+            let mut parts = place.take().map(Condition::into_conjuncts).unwrap_or_default();
+            parts.extend(condition.into_conjuncts());
+            *place = Condition::from_conjuncts(parts);
+        }
+    }
 }
 
 /// Once everything is placed: what scans may seek by, and which joins can be merged.

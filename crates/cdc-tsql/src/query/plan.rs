@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::expression::{Column, Condition, Expr, Test};
+use super::expression::{Column, Condition, Expr, Node, Test};
 use crate::{
     kind::Kind,
     relation::{ObjectName, Relation, RelationColumn},
@@ -37,6 +37,18 @@ pub(super) struct Base {
 }
 
 impl Plan {
+    /// The base table's column that each of its own is; none for a computed one.
+    pub(super) fn origins(&self) -> Vec<Option<usize>> {
+        let (Some(base), Body::Select(select)) = (&self.base, &self.body) else {
+            return vec![None; self.columns.len()];
+        };
+        let origin = |value: &Expr| match value.node {
+            Node::Column(Column { depth: 0, slot, column }) if slot == base.slot => Some(column),
+            _ => None,
+        };
+        select.output.iter().map(origin).collect()
+    }
+
     /// Gives the base table's columns behind the query's own.
     pub(super) fn with_base(&mut self) -> Option<Base> {
         let base = self.base.clone()?;
@@ -274,6 +286,9 @@ pub(super) enum JoinKind {
 pub(super) struct GroupPlan {
     /// What tells groups apart; none makes one group of all rows, even of no row.
     pub keys: Vec<Expr>,
+    /// The places of the keys of each set, with ROLLUP and its like; none when all keys are the
+    /// only set.
+    pub sets: Vec<Vec<usize>>,
     /// The aggregates, in the order of the group's row.
     pub aggregates: Vec<AggregatePlan>,
     /// HAVING.

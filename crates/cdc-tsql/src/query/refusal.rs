@@ -2,9 +2,12 @@
 
 use cdc_fake::SqlError;
 
+/// The number of the refusal of what is read but not evaluated.
+pub(super) const NOT_SUPPORTED: i32 = 50_000;
+
 /// A construct that is read but not evaluated.
 pub(super) fn unsupported(construct: impl std::fmt::Display) -> SqlError {
-    SqlError::new(50_000, format!("not supported by this server: {construct}"))
+    SqlError::new(NOT_SUPPORTED, format!("not supported by this server: {construct}"))
 }
 
 /// A text that is no T-SQL, at a word.

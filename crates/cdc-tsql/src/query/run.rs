@@ -53,7 +53,8 @@ impl Run<'_> {
         if finish.wants_nothing() {
             return Ok(ControlFlow::Continue(()));
         }
-        let mut frame = Frame::new(plan.slots + 2, outer);
+        // Behind the sources: the rows of aggregates, of window functions, of a group's keys.
+        let mut frame = Frame::new(plan.slots + 3, outer);
         let mut output = Output::new(plan);
         let mut give = |frame: &mut Frame<'_>| output.give(self, plan, frame, &mut finish);
         if plan.group.is_none() && plan.windows.is_empty() {

@@ -62,8 +62,13 @@ impl Run<'_> {
             }
             Condition::IsNull { of, negated } => Some(self.value(of, frame)?.is_null() != *negated),
             Condition::Like(liking) => self.like(liking, frame)?,
-            Condition::In { of, list, kind, negated } => {
-                self.is_in(of, list, kind, frame)?.map(|found| found != *negated)
+            Condition::In { of, list, kind, negated, kept } => {
+                let cell = kept.and_then(|place| self.kept.get(place));
+                let found = match cell {
+                    Some(cell) => self.is_in_kept(of, list, kind, cell, frame)?,
+                    None => self.is_in(of, list, kind, frame)?,
+                };
+                found.map(|found| found != *negated)
             }
             Condition::Quantified(quantified) => {
                 self.quantified(quantified, frame)?.map(|truth| truth != quantified.negated)
@@ -112,16 +117,58 @@ impl Run<'_> {
         if of.is_null() {
             return Ok(if list.is_empty() { Some(false) } else { None });
         }
+        self.is_in_plainly(&of, list, kind, frame)
+    }
+
+    fn is_in_plainly(
+        &self,
+        of: &Value,
+        list: &[Expr],
+        kind: &Kind,
+        frame: &Frame<'_>,
+    ) -> SqlResult<Option<bool>> {
         let mut result = Some(false);
         for item in list {
             let item = self.value(item, frame)?;
-            match ordering(&of, &item, kind) {
+            match ordering(of, &item, kind) {
                 Some(Ordering::Equal) => return Ok(Some(true)),
                 Some(_) => {}
                 None => result = None,
             }
         }
         Ok(result)
+    }
+
+    /// As [`Run::is_in`], of a list that is the same for every row: its keys are made once.
+    fn is_in_kept(
+        &self,
+        of: &Expr,
+        list: &[Expr],
+        kind: &Kind,
+        cell: &OnceCell<Kept>,
+        frame: &Frame<'_>,
+    ) -> SqlResult<Option<bool>> {
+        let of = self.value(of, frame)?;
+        if of.is_null() {
+            return Ok(None);
+        }
+        if cell.get().is_none() {
+            let (mut keys, mut has_null) = (HashSet::with_capacity(list.len()), false);
+            for item in list {
+                let item = self.value(item, frame)?;
+                if item.is_null() {
+                    has_null = true;
+                } else {
+                    keys.insert(scalar::order_key([(&*item, kind, false)]));
+                }
+            }
+            cell.get_or_init(|| Kept::Values { values: Vec::new(), keys, has_null });
+        }
+        let Some(Kept::Values { keys, has_null, .. }) = cell.get() else {
+            return self.is_in_plainly(&of, list, kind, frame);
+        };
+        let found = keys.contains(&scalar::order_key([(&*of, kind, false)]));
+        Ok(if found || !has_null { Some(found) } else { None })
     }
 
     fn exists(&self, query: &Subquery, frame: &Frame<'_>) -> SqlResult<bool> {

@@ -14,12 +14,8 @@ use super::{
     Facts, date_read, error,
     moment::{DAY_1900, OLD_TICKS_A_DAY, TICKS_A_DAY, Wall, old_to_ticks},
     permission::check,
-    precedence::{Family, family},
 };
-use crate::{
-    kind::Kind,
-    relation::{DateFormat, Settings},
-};
+use crate::kind::Kind;
 
 pub(super) use number::{Whole, in_range, old_ticks as days_as_ticks, parsed_money, parsed_whole};
 pub(super) use text::{byte_length, fitted};
@@ -130,46 +126,6 @@ fn base_of(value: &Value, variant: &SqlType) -> SqlResult<SqlType> {
         Value::Bytes(_) => T::VarBinary(Length::Max),
         Value::Uuid(_) => T::UniqueIdentifier,
         Value::Decimal(_) | Value::Null => return Err(error::clash(variant, variant)),
-    })
-}
-
-/// The value of a text as PARSE reads it, in the culture en-US: dates with the month first,
-/// numbers with commas between thousands.
-///
-/// # Errors
-/// 9819 for a text that is none of the type, 10761 for a type that PARSE does not make.
-#[cfg_attr(not(test), allow(dead_code, reason = "the syntax still reads PARSE as CAST"))]
-pub(crate) fn parse(value: &Value, from: &Kind, to: &Kind, facts: &Facts) -> SqlResult<Value> {
-    let numeric = family(&to.sql_type) == Family::Number;
-    let dated = matches!(family(&to.sql_type), Family::Moment | Family::OldMoment);
-    if !numeric && !dated || to.sql_type == SqlType::Bit {
-        return Err(SqlError::new(
-            10_761,
-            format!("Invalid data type {} in function PARSE.", error::name(&to.sql_type)),
-        ));
-    }
-    if value.is_null() {
-        return Ok(Value::Null);
-    }
-    let text = text_of(value, from, facts)?;
-    let text = text.trim();
-    let kept = if numeric { text.replace(',', "") } else { text.to_owned() };
-    let settings = Settings { date_format: DateFormat::MonthDayYear, ..facts.settings };
-    let culture = Facts { settings, ..*facts };
-    let source = Kind { sql_type: SqlType::NVarChar(Length::Max), ..from.clone() };
-    let found = if kept.is_empty() {
-        None
-    } else {
-        converted(&Value::text(&kept), &source, to, None, Excess::Cut, &culture).ok()
-    };
-    found.ok_or_else(|| {
-        SqlError::new(
-            9819,
-            format!(
-                "Error converting string value into data type {} using culture ''.",
-                error::name(&to.sql_type)
-            ),
-        )
     })
 }
 

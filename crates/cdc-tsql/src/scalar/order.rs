@@ -1,20 +1,16 @@
-//! The order of values: comparison, and keys whose byte order is the server's order.
-//!
-//! NULL sorts first. Texts compare without their trailing blanks, binaries without their trailing
-//! zeros. Within a collation that is not binary, letters sort by the code point of their lower
-//! case; of two that differ in case alone, the lower comes first.
+//! The order of values: comparison, and keys whose byte order is the server's order. NULL sorts
+//! first. How texts and binaries compare is the model's rule, which its keys have too.
 
-use std::{borrow::Cow, cmp::Ordering};
+use std::cmp::Ordering;
 
-use cdc_core::SqlType;
-use cdc_fake::{Value, append_ended, append_plain};
-use icu_normalizer::DecomposingNormalizerBorrowed;
-
-use super::{
-    code_page,
-    collation::{DEFAULT_COLLATION, IGNORE_KANA, IGNORE_WIDTH},
+use cdc_fake::{
+    Value,
+    collation::DEFAULT_COLLATION,
+    key::append_value,
+    text_order::{TextOrder, significant},
 };
-use crate::kind::{Collation, Kind};
+
+use crate::kind::Kind;
 
 /// How two values of `kind` compare; none when one is NULL. A kind without a collation compares
 /// with [`DEFAULT_COLLATION`].
@@ -37,7 +33,7 @@ pub(crate) fn compare(left: &Value, right: &Value, kind: &Kind) -> Option<Orderi
         (Value::Bytes(left), Value::Bytes(right)) => {
             Some(significant(left).cmp(significant(right)))
         }
-        (Value::Text(left), Value::Text(right)) => Some(compare_texts(left, right, kind)),
+        (Value::Text(left), Value::Text(right)) => Some(order_of(kind).compare(left, right)),
         _ => {
             let (mut one, mut other) = (Vec::with_capacity(20), Vec::with_capacity(20));
             append_order_key(&mut one, left, kind, false);
@@ -63,160 +59,28 @@ pub(crate) fn order_key<'a>(
 /// of several values compare value by value.
 pub(crate) fn append_order_key(key: &mut Vec<u8>, value: &Value, kind: &Kind, descending: bool) {
     let start = key.len();
-    append_ascending(key, value, kind);
+    append_value(key, value, order_of(kind));
     if descending {
         key.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
     }
 }
 
-fn append_ascending(key: &mut Vec<u8>, value: &Value, kind: &Kind) {
-    match value {
-        Value::Text(text) => {
-            key.push(1);
-            text_key(key, text, kind);
-        }
-        Value::Bytes(bytes) => {
-            key.push(1);
-            append_ended(key, significant(bytes));
-        }
-        plain => append_plain(key, plain),
-    }
-}
-
-/// A binary without its trailing zeros, which never count.
-fn significant(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    bytes.get(..end).unwrap_or_default()
-}
-
-fn text_key(key: &mut Vec<u8>, text: &str, kind: &Kind) {
-    let collation = kind.collation.unwrap_or(DEFAULT_COLLATION);
-    let text = text.trim_end_matches(' ');
-    if collation.binary {
-        append_ended(key, &binary_form(text, collation, &kind.sql_type));
-        return;
-    }
-    append_ended(key, folded(text, collation).as_bytes());
-    if !collation.ignores_case {
-        let start = key.len();
-        append_ended(key, unaccented(text, collation).as_bytes());
-        // Inverted, for the lower case to come first.
-        key.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
-    }
-}
-
-fn compare_texts(left: &str, right: &str, kind: &Kind) -> Ordering {
-    let collation = kind.collation.unwrap_or(DEFAULT_COLLATION);
-    let (left, right) = (left.trim_end_matches(' '), right.trim_end_matches(' '));
-    if left == right {
-        return Ordering::Equal;
-    }
-    if collation.binary {
-        return binary_form(left, collation, &kind.sql_type).cmp(&binary_form(
-            right,
-            collation,
-            &kind.sql_type,
-        ));
-    }
-    let ascii = left.is_ascii() && right.is_ascii();
-    let folded_order = if ascii {
-        let lower =
-            |text: &'_ str| text.bytes().map(|b| b.to_ascii_lowercase()).collect::<Vec<_>>();
-        match left.len().max(right.len()) {
-            // Short texts are compared in place.
-            0..=64 => {
-                let mut bytes = left.bytes().map(|b| b.to_ascii_lowercase());
-                let mut others = right.bytes().map(|b| b.to_ascii_lowercase());
-                loop {
-                    match (bytes.next(), others.next()) {
-                        (None, None) => break Ordering::Equal,
-                        (None, Some(_)) => break Ordering::Less,
-                        (Some(_), None) => break Ordering::Greater,
-                        (Some(a), Some(b)) if a != b => break a.cmp(&b),
-                        _ => {}
-                    }
-                }
-            }
-            _ => lower(left).cmp(&lower(right)),
-        }
-    } else {
-        folded(left, collation).as_bytes().cmp(folded(right, collation).as_bytes())
+/// How the texts of a kind compare.
+const fn order_of(kind: &Kind) -> TextOrder {
+    let collation = match kind.collation {
+        Some(collation) => collation,
+        None => DEFAULT_COLLATION,
     };
-    if collation.ignores_case || folded_order != Ordering::Equal {
-        return folded_order;
-    }
-    unaccented(right, collation).as_bytes().cmp(unaccented(left, collation).as_bytes())
-}
-
-/// A text as a binary collation compares it: code points, or the bytes of a code page's types.
-fn binary_form<'a>(text: &'a str, collation: Collation, sql_type: &SqlType) -> Cow<'a, [u8]> {
-    match sql_type {
-        SqlType::Char(_) | SqlType::VarChar(_) | SqlType::Text => {
-            code_page::encode(text, collation.code_page)
-        }
-        _ => Cow::Borrowed(text.as_bytes()),
-    }
-}
-
-/// A text with everything alike that the collation holds for equal, case included.
-pub(super) fn folded(text: &str, collation: Collation) -> Cow<'_, str> {
-    if text.is_ascii() {
-        return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            Cow::Owned(text.to_ascii_lowercase())
-        } else {
-            Cow::Borrowed(text)
-        };
-    }
-    let plain = unaccented(text, collation);
-    // The small sigma at a word's end is the same letter as elsewhere.
-    let lower = plain.chars().flat_map(char::to_lowercase);
-    Cow::Owned(lower.map(|c| if c == 'ς' { 'σ' } else { c }).collect())
-}
-
-/// A text with what the collation ignores besides case made alike: accents, width, kana type.
-pub(super) fn unaccented(text: &str, collation: Collation) -> Cow<'_, str> {
-    if text.is_ascii() {
-        return Cow::Borrowed(text);
-    }
-    let ignores = |flag| collation.flags & flag != 0;
-    let alike = |c: char| match c {
-        '\u{ff01}'..='\u{ff5e}' if ignores(IGNORE_WIDTH) => {
-            char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c)
-        }
-        '\u{3000}' if ignores(IGNORE_WIDTH) => ' ',
-        '\u{30a1}'..='\u{30f6}' if ignores(IGNORE_KANA) => {
-            char::from_u32(u32::from(c) - 0x60).unwrap_or(c)
-        }
-        c => c,
-    };
-    if !collation.ignores_accents {
-        return Cow::Owned(text.chars().map(alike).collect());
-    }
-    let apart = DecomposingNormalizerBorrowed::new_nfd().normalize(text);
-    Cow::Owned(apart.chars().filter(|c| !is_mark(*c)).map(alike).collect())
-}
-
-/// True for a combining mark of the scripts that accents are written in.
-fn is_mark(c: char) -> bool {
-    [
-        '\u{300}'..='\u{36f}',
-        '\u{591}'..='\u{5bd}',
-        '\u{64b}'..='\u{652}',
-        '\u{1ab0}'..='\u{1aff}',
-        '\u{1dc0}'..='\u{1dff}',
-        '\u{3099}'..='\u{309a}',
-    ]
-    .iter()
-    .any(|marks| marks.contains(&c))
+    TextOrder::of(collation, &kind.sql_type)
 }
 
 #[cfg(test)]
 mod tests {
-    use cdc_core::{Length, ServerTime};
+    use cdc_core::{Length, ServerTime, SqlType};
+    use cdc_fake::collation::named;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scalar::collation::named;
 
     fn kind(sql_type: SqlType, collation: &str) -> Kind {
         Kind { collation: Some(named(collation).expect(collation)), ..Kind::new(sql_type, true) }

@@ -2,13 +2,12 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use cdc_fake::SqlResult;
-
-use super::{
-    collation::DEFAULT_COLLATION,
-    order::{folded, unaccented},
-    precedence::is_national,
+use cdc_fake::{
+    SqlResult,
+    text_order::{folded, unaccented},
 };
+
+use super::{DEFAULT_COLLATION, precedence::is_national};
 use crate::kind::{Collation, Kind};
 
 /// A piece of a pattern.
@@ -263,7 +262,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scalar::collation::named;
+    use cdc_fake::collation::named;
 
     const CI: &str = "SQL_Latin1_General_CP1_CI_AS";
     const CS: &str = "Latin1_General_CS_AS";

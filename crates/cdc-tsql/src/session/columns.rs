@@ -1,7 +1,7 @@
 //! Columns of a new table: their types, defaults, computed values and checks. The rules outlive
 //! the statement, so they carry with them all that their expressions may ask for.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use cdc_core::{SqlType, TableName, Timestamp};
 use cdc_fake::{
@@ -143,12 +143,13 @@ impl Runner<'_> {
         frame: &Frame,
     ) -> Run<ColumnDefinition> {
         let rule = self.rule(expression, known, table);
-        let kind = self.scoped(frame, |_, context| rule.kind(context))?;
+        let (kind, reads) = self.scoped(frame, |_, context| rule.bind_value(context))?;
         let mut made = ColumnDefinition::nullable(&column.name, kind.sql_type.clone());
         made.nullable = column.nullable.unwrap_or(true);
         made.collation = kind.collation.map(|collation| collation.name.to_owned());
         made.expression = Some(format!("({expression})"));
         made.persisted = column.persisted;
+        made.reads = reads;
         // An error is the check's to tell: a value that cannot be computed never lands.
         made.computed =
             Some(Arc::new(move |row: &RowView<'_>| rule.value(row, None).unwrap_or(Value::Null)));
@@ -156,7 +157,7 @@ impl Runner<'_> {
     }
 
     /// The check that refuses a row whose computed column cannot be computed.
-    fn computed_check(
+    pub(super) fn computed_check(
         &mut self,
         column: &ColumnBody,
         known: &[RelationColumn],
@@ -172,8 +173,11 @@ impl Runner<'_> {
         }
         let rule = self.rule(expression, known, table);
         Ok(Some(CheckDefinition {
-            name: Some(format!("computable_{}_{}", table.name, column.name)),
-            text: format!("({expression})"),
+            name: None,
+            // It is nobody's constraint: the catalogue does not list it.
+            text: String::new(),
+            reads: Vec::new(),
+            of: Some(column.name.clone()),
             rule: Arc::new(move |row: &RowView<'_>| rule.value(row, None).map(|_| Some(true))),
         }))
     }
@@ -219,10 +223,12 @@ impl Runner<'_> {
         frame: &Frame,
     ) -> Run<CheckDefinition> {
         let rule = self.rule(condition, known, table);
-        self.scoped(frame, |_, context| rule.bind_condition(context))?;
+        let reads = self.scoped(frame, |_, context| rule.bind_condition(context))?;
         Ok(CheckDefinition {
             name,
             text: format!("({condition})"),
+            reads,
+            of: None,
             rule: Arc::new(move |row: &RowView<'_>| rule.holds(row)),
         })
     }
@@ -305,14 +311,25 @@ impl Rule {
         [RowSource { name: &self.table, columns: &self.columns }]
     }
 
-    fn kind(&self, context: &Context<'_>) -> SqlResult<Kind> {
-        let bound = query::values_over_rows(&[&self.expression], &self.sources(), context)?;
+    /// The kind of its value, and the columns that it reads.
+    fn bind_value(&self, context: &Context<'_>) -> SqlResult<(Kind, Vec<String>)> {
+        let bound = query::values_over_rows(None, &[&self.expression], &self.sources(), context)?;
         let column = bound.columns().first();
-        Ok(column.map_or_else(|| Kind::new(SqlType::Int, true), |column| column.kind.clone()))
+        let kind = column.map(|column| column.kind.clone());
+        let reads = self.names(&bound.reads());
+        Ok((kind.unwrap_or_else(|| Kind::new(SqlType::Int, true)), reads))
     }
 
-    fn bind_condition(&self, context: &Context<'_>) -> SqlResult<()> {
-        query::condition_over_rows(&self.expression, &self.sources(), context).map(|_| ())
+    /// The columns that it reads as a condition.
+    fn bind_condition(&self, context: &Context<'_>) -> SqlResult<Vec<String>> {
+        let sources = self.sources();
+        let bound = query::condition_over_rows(None, &self.expression, &sources, context)?;
+        Ok(self.names(&bound.reads()))
+    }
+
+    fn names(&self, places: &BTreeSet<usize>) -> Vec<String> {
+        let columns = places.iter().filter_map(|at| self.columns.get(*at));
+        columns.map(|column| column.name.clone()).collect()
     }
 
     fn row(&self, view: &RowView<'_>) -> Row {
@@ -323,7 +340,7 @@ impl Rule {
         let at = self.detached.at(now.unwrap_or_else(|| self.detached.now()));
         let cancel = Cancel::default();
         let context = Context { catalogue: &at, cancel: &cancel };
-        let bound = query::values_over_rows(&[&self.expression], &self.sources(), &context)?;
+        let bound = query::values_over_rows(None, &[&self.expression], &self.sources(), &context)?;
         let mut values = bound.values(&[Some(self.row(view))], &context)?;
         Ok(values.pop().unwrap_or(Value::Null))
     }
@@ -332,7 +349,7 @@ impl Rule {
         let at = self.detached.at(self.detached.now());
         let cancel = Cancel::default();
         let context = Context { catalogue: &at, cancel: &cancel };
-        let bound = query::condition_over_rows(&self.expression, &self.sources(), &context)?;
+        let bound = query::condition_over_rows(None, &self.expression, &self.sources(), &context)?;
         bound.holds(&[Some(self.row(view))], &context)
     }
 }

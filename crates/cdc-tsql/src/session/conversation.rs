@@ -48,17 +48,20 @@ impl Session {
             account.application.clone_into(&mut info.program);
             info.process = process;
         });
+        let cancel = Cancel::default();
+        let ends = cancel.clone();
+        handle.when_killed(move || ends.set());
         let core = Core {
             temporary: Temporary::new(&server.fake, handle.id()),
             server: server.fake.clone(),
             account,
+            transactions: Transactions::of(handle.link()),
             handle,
             home: database.clone(),
             database,
             options: Options::default(),
-            transactions: Transactions::default(),
             prepared: PreparedTexts::default(),
-            cancel: Cancel::default(),
+            cancel,
             waits_move_clock: server.settings.waits_move_clock,
             last: Last::default(),
             identity_insert: None,
@@ -116,13 +119,8 @@ impl Runner<'_> {
                 }
                 return;
             }
-            Err(Failure::Error(error)) => {
-                let raised = Raised::new(error, 1, "");
-                let _ = self.replies.message(&raised.message());
-            }
-            Err(Failure::Raised(raised)) => {
-                let _ = self.replies.message(&raised.message());
-            }
+            Err(Failure::Error(error)) => self.tell_last(&Raised::new(error, 1, "")),
+            Err(Failure::Raised(raised)) => self.tell_last(&raised),
         }
         if self.core.transactions.doomed {
             let error = SqlError::new(
@@ -132,6 +130,13 @@ impl Runner<'_> {
             );
             let _ = self.replies.message(&Raised::new(error, 1, "").message());
             self.rolled_back();
+        }
+    }
+
+    /// Tells an error to a client that may be gone.
+    fn tell_last(&mut self, raised: &Raised) {
+        for message in raised.messages() {
+            let _ = self.replies.message(&message);
         }
     }
 
@@ -183,6 +188,10 @@ impl Conversation for Session {
         self.core.cancel.clone()
     }
 
+    fn when_killed(&self, tell: Box<dyn Fn() + Send + Sync>) {
+        self.core.handle.when_killed(tell);
+    }
+
     fn batch(&mut self, text: &str, replies: &mut dyn Replies) {
         self.run(replies, |runner, frame| runner.text_of_statements(text, frame));
         self.core.temporary.forget_variables();
@@ -230,6 +239,7 @@ impl Conversation for Session {
 impl Runner<'_> {
     /// A request of the protocol's transaction manager.
     fn manager_request(&mut self, request: &TransactionRequest, frame: &Frame) -> Run<()> {
+        self.check_alive(frame)?;
         let (statement, again) = match request {
             TransactionRequest::Begin { isolation: level, name } => {
                 if let Some(level) = level.filter(|level| *level != 0) {

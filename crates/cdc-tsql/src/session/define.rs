@@ -295,6 +295,8 @@ impl Runner<'_> {
                 _ => None,
             };
             changes.push(SchemaChange::AddColumn { table: table(), column: definition, fill });
+            let check = self.computed_check(column, &place.columns, &place.table, frame)?;
+            changes.extend(check.map(|check| SchemaChange::AddCheck { table: table(), check }));
         }
         for constraint in &body.constraints {
             let index = constraint_definition(constraint);

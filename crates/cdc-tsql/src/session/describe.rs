@@ -19,10 +19,10 @@ use crate::{
     talk::{ResultColumn, StatementKind},
 };
 
-/// The columns that clients read, in the server's order.
+/// The columns of a described result, in the server's order.
 pub(super) fn columns() -> Vec<ResultColumn> {
     let name = || SqlType::NVarChar(Length::Limited(128));
-    let all: [(&str, SqlType); 38] = [
+    let all: [(&str, SqlType); 39] = [
         ("is_hidden", SqlType::Bit),
         ("column_ordinal", SqlType::Int),
         ("name", name()),
@@ -56,14 +56,37 @@ pub(super) fn columns() -> Vec<ResultColumn> {
         ("is_computed_column", SqlType::Bit),
         ("is_sparse_column_set", SqlType::Bit),
         ("ordinal_in_order_by_list", SqlType::SmallInt),
-        ("order_by_is_descending", SqlType::Bit),
         ("order_by_list_length", SqlType::SmallInt),
+        ("order_by_is_descending", SqlType::SmallInt),
         ("tds_type_id", SqlType::Int),
         ("tds_length", SqlType::Int),
         ("tds_collation_id", SqlType::Int),
+        ("tds_collation_sort_id", SqlType::TinyInt),
     ];
-    all.into_iter().map(plain).collect()
+    let mut all: Vec<ResultColumn> = all.into_iter().map(plain).collect();
+    for column in &mut all {
+        column.kind.nullable = !ALWAYS_KNOWN.contains(&&*column.name);
+    }
+    all
 }
+
+/// Columns that never are NULL.
+const ALWAYS_KNOWN: [&str; 14] = [
+    "is_hidden",
+    "column_ordinal",
+    "is_nullable",
+    "system_type_id",
+    "max_length",
+    "precision",
+    "scale",
+    "is_xml_document",
+    "is_case_sensitive",
+    "is_fixed_length_clr_type",
+    "is_identity_column",
+    "is_updateable",
+    "is_computed_column",
+    "is_sparse_column_set",
+];
 
 fn plain((name, sql_type): (&str, SqlType)) -> ResultColumn {
     ResultColumn {
@@ -100,9 +123,13 @@ fn row(at: usize, column: &ResultColumn) -> Vec<Value> {
         collation.map_or(Value::Null, |collation| Value::text(collation.name)),
     ];
     let tds = tds_facts(&column.kind.sql_type, column.kind.nullable);
+    // Locale and flags in one number, and the number of an older sort order.
+    let wire = collation.map(|collation| collation.wire());
+    let locale = wire.map(|[a, b, c, d, _]| i64::from(u32::from_le_bytes([a, b, c, d])));
+    let sort_order = wire.map(|[.., sort_order]| i64::from(sort_order));
     let case_sensitive = collation.is_some_and(|collation| !collation.ignores_case);
     let mut row: Vec<Value> = known.into();
-    row.resize(38, Value::Null);
+    row.resize(39, Value::Null);
     for (place, value) in [
         (19, Value::Bit(false)),
         (20, Value::Bit(case_sensitive)),
@@ -113,6 +140,8 @@ fn row(at: usize, column: &ResultColumn) -> Vec<Value> {
         (31, Value::Bit(false)),
         (35, number(tds.map(|(id, _)| id))),
         (36, number(tds.map(|(_, length)| length))),
+        (37, number(locale)),
+        (38, number(sort_order)),
     ] {
         if let Some(cell) = row.get_mut(place) {
             *cell = value;

@@ -14,12 +14,16 @@ pub(super) struct Raised {
     pub(super) state: u8,
     pub(super) line: u32,
     pub(super) procedure: String,
+    /// What the client is told before it; TRY sees the error alone.
+    pub(super) earlier: Vec<Message>,
 }
 
 impl Raised {
     /// An error of the server at a line.
     pub(super) fn new(error: SqlError, line: u32, procedure: &str) -> Self {
         let (class, state) = severity(error.number);
+        let told = |error: SqlError| Self::new(error, line, procedure).message();
+        let earlier = error.earlier.into_iter().map(told).collect();
         Self {
             number: error.number,
             text: error.message,
@@ -27,7 +31,13 @@ impl Raised {
             state,
             line,
             procedure: procedure.to_owned(),
+            earlier,
         }
+    }
+
+    /// What the client is told, in order.
+    pub(super) fn messages(&self) -> impl Iterator<Item = Message> {
+        self.earlier.iter().cloned().chain(std::iter::once(self.message()))
     }
 
     pub(super) fn message(&self) -> Message {
@@ -65,8 +75,9 @@ pub(super) fn reach(error: &Raised) -> Reach {
         // too.
         1205 | 3960 | 241 | 242 | 244 | 245 | 248 | 235 | 293 | 295 | 3935 => Reach::Transaction,
         // Names that are bound when the statement is reached.
-        208 | 207 | 209 | 4104 | 137 | 102 | 105 | 156 | 191 | 195 | 4121 | 1087 | 2715 | 911
-        | 3930 | 213 | 109 | 110 | 120 | 121 | 206 | 257 | 402 | 529 | 8120 | 8115 | 4060 => {
+        208 | 207 | 209 | 4104 | 137 | 102 | 105 | 156 | 191 | 195 | 319 | 336 | 4145 | 4121
+        | 1087 | 2715 | 911 | 3930 | 213 | 109 | 110 | 120 | 121 | 206 | 257 | 402 | 529 | 8120
+        | 8115 | 4060 => {
             match error.number {
                 // An overflow ends its statement alone.
                 8115 | 206 | 257 | 402 | 529 if error.number == 8115 => Reach::Statement,
@@ -83,7 +94,9 @@ fn severity(number: i32) -> (u8, u8) {
         // The protocol knows no errors of clients; a dead connection is one of severity 20.
         -2 => (11, 0),
         596 | 10_054 => (21, 1),
-        102 | 105 | 113 | 137 | 134 | 156 | 174 | 178 | 191 | 195 | 319 | 1018 | 10_713 => (15, 1),
+        102 | 105 | 113 | 137 | 134 | 156 | 174 | 178 | 191 | 195 | 319 | 336 | 1018 | 4145
+        | 10_713 => (15, 1),
+        8632 => (17, 2),
         229 | 230 | 262 | 297 | 916 => (14, 5),
         300 => (14, 1),
         18_456 => (14, 1),

@@ -98,6 +98,10 @@ impl Runner<'_> {
             Body::Kill(session) => {
                 let id = self.whole_number(session, frame)?;
                 self.require_owner("KILL")?;
+                if id == self.core.handle.id() {
+                    let text = "Cannot use KILL to kill your own process.";
+                    return Err(SqlError::new(6104, text).into());
+                }
                 self.core.server.kill(id)?;
             }
             _ => {}
@@ -201,7 +205,7 @@ impl Runner<'_> {
         let text = self.text(text, frame)?;
         let state = u8::try_from(self.whole_number(state, frame)?).unwrap_or(1);
         let (line, procedure) = (frame.line.get(), frame.procedure.clone());
-        Ok(Raised { number, text, class: 16, state, line, procedure })
+        Ok(Raised { number, text, class: 16, state, line, procedure, earlier: Vec::new() })
     }
 
     fn raiserror(&mut self, raise: &RaisError, frame: &Frame) -> Run<()> {
@@ -223,7 +227,7 @@ impl Runner<'_> {
         let class = u8::try_from(severity.clamp(0, 25)).unwrap_or(16);
         let state = u8::try_from(state.clamp(0, 255)).unwrap_or(1);
         let (line, procedure) = (frame.line.get(), frame.procedure.clone());
-        let raised = Raised { number, text, class, state, line, procedure };
+        let raised = Raised { number, text, class, state, line, procedure, earlier: Vec::new() };
         if class > 10 {
             return Err(Failure::Raised(raised));
         }

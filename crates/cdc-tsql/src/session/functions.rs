@@ -7,11 +7,17 @@ use super::scope::Scope;
 use crate::{
     kind::{Kind, Typed},
     relation::ObjectName,
+    talk::VERSION,
 };
 
-/// What `@@VERSION` says. The number is that of SQL Server 2022, whose behaviour the model has.
-const VERSION: &str = "Microsoft SQL Server 2022 (RTM) - 16.0.1000.6 (X64)\n\t\
-                       in-memory test double with change data capture";
+/// What `@@VERSION` says.
+fn version_text() -> String {
+    format!(
+        "Microsoft SQL Server 2022 ({}-{}) - {VERSION} (X64)\n\t\
+         in-memory test double with change data capture",
+        VERSION.level, VERSION.update
+    )
+}
 
 /// Functions without arguments, and the types they give.
 fn result(name: &str) -> Option<SqlType> {
@@ -116,7 +122,7 @@ pub(super) fn variable(scope: &Scope<'_>, name: &str) -> Option<Typed> {
     let small = |number: i64| (SqlType::SmallInt, Value::Int(number));
     let text = |text: &str| (SqlType::NVarChar(Length::Limited(256)), Value::text(text));
     let (sql_type, value) = match name.to_lowercase().as_str() {
-        "@@version" => (SqlType::NVarChar(Length::Limited(300)), Value::text(VERSION)),
+        "@@version" => (SqlType::NVarChar(Length::Limited(300)), Value::text(&version_text())),
         "@@spid" => small(core.handle.id().into()),
         "@@trancount" => int(core.transactions.count.into()),
         "@@rowcount" => int(core.last.rows),
@@ -138,7 +144,7 @@ pub(super) fn variable(scope: &Scope<'_>, name: &str) -> Option<Typed> {
         "@@cursor_rows" | "@@procid" | "@@total_errors" | "@@remserver" => int(0),
         "@@max_connections" => int(32_767),
         "@@max_precision" => (SqlType::TinyInt, Value::Int(38)),
-        "@@microsoftversion" => int(0x1000_03E8),
+        "@@microsoftversion" => int(u32::from_be_bytes(VERSION.wire()).into()),
         "@@connections" => int(core.handle.id().into()),
         "@@dbts" => {
             let last = core.database.last_row_version();

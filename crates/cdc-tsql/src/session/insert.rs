@@ -16,7 +16,7 @@ use super::{
 use crate::{
     kind::{Kind, Typed},
     query, scalar,
-    syntax::{Insert, InsertSource},
+    syntax::{Insert, InsertSource, unsupported},
     talk::{Change, Done, Message, Replies, ResultColumn, StatementKind},
 };
 
@@ -32,6 +32,7 @@ struct Source {
 
 impl Runner<'_> {
     pub(super) fn insert(&mut self, insert: &Insert, frame: &Frame) -> Run<()> {
+        refuse_with(insert)?;
         let rows = self.writing(frame, |runner, frame| runner.insert_source(insert, frame))?;
         self.counted(rows, StatementKind::Insert, frame)
     }
@@ -240,10 +241,19 @@ impl Runner<'_> {
     }
 }
 
-impl Place {
-    pub(super) fn name_of(&self, at: usize) -> String {
-        self.columns.get(at).map(|column| column.name.clone()).unwrap_or_default()
+/// Refuses a WITH that is for more than the query whose rows are inserted.
+fn refuse_with(insert: &Insert) -> SqlResult<()> {
+    let Some(with) = &insert.with else { return Ok(()) };
+    let target = &insert.target.name;
+    let bare = target.schema.is_none() && target.database.is_none();
+    let names = |table: &ast::Cte| table.alias.name.value.eq_ignore_ascii_case(&target.name);
+    if bare && with.cte_tables.iter().any(names) {
+        return Err(unsupported("INSERT into a common table expression"));
     }
+    if !matches!(insert.source, InsertSource::Query(_)) {
+        return Err(unsupported("WITH before an INSERT of anything but a query"));
+    }
+    Ok(())
 }
 
 /// The places of the columns that an INSERT gives values for.

@@ -41,9 +41,6 @@ type Told = Vec<ChangedRow>;
 
 impl Runner<'_> {
     pub(super) fn merge(&mut self, merge: &Merge, frame: &Frame) -> Run<()> {
-        if merge.with.is_some() {
-            return Err(unsupported("MERGE with a common table expression").into());
-        }
         if merge.top.is_some() {
             return Err(unsupported("MERGE TOP").into());
         }
@@ -56,7 +53,13 @@ impl Runner<'_> {
     fn merge_found(&mut self, merge: &Merge, frame: &Frame) -> Run<u64> {
         let target = factor(&merge.target);
         let (matched, mut deeds, kinds) = self.scoped(frame, |_, context| {
-            let matched = query::matched_rows(&target, &merge.source, &merge.on, context)?;
+            let matched = query::matched_rows(
+                merge.with.as_ref(),
+                &target,
+                &merge.source,
+                &merge.on,
+                context,
+            )?;
             let bound = bound(merge, &matched, context)?;
             let deeds = deeds(&bound, &matched, context)?;
             let kinds = bound
@@ -66,11 +69,12 @@ impl Runner<'_> {
             Ok((matched, deeds, kinds))
         })?;
         deeds.truncate(self.row_limit().unwrap_or(usize::MAX));
-        let place = self.place(&matched.table, frame)?;
+        let place = self.place(&matched.table, frame)?.through(matched.exposure.as_ref())?;
         self.require_merge(merge, &place)?;
         let told = self.carry_out(merge, &place, &deeds, &kinds, frame)?;
         let count = told.len();
         if let Some(output) = &merge.output {
+            place.require_output(output)?;
             let source = RowSource { name: &matched.source_name, columns: &matched.source_columns };
             let changes = Changes { columns: &place.columns, rows: told, merged: Some(source) };
             self.output(output, &changes, frame)?;
@@ -257,10 +261,13 @@ fn bound<'m>(
         RowSource { name: &matched.target_name, columns: &matched.target_columns },
         RowSource { name: &matched.source_name, columns: &matched.source_columns },
     ];
+    let with = merge.with.as_ref();
     let mut all = Vec::with_capacity(merge.clauses.len());
     for clause in &merge.clauses {
         let condition = match &clause.condition {
-            Some(condition) => Some(query::condition_over_rows(condition, &sources, context)?),
+            Some(condition) => {
+                Some(query::condition_over_rows(with, condition, &sources, context)?)
+            }
             None => None,
         };
         let expressions: Vec<&ast::Expr> = match &clause.action {
@@ -270,7 +277,7 @@ fn bound<'m>(
             MergeAction::Insert { values, .. } => values.iter().flatten().collect(),
             MergeAction::Delete | MergeAction::InsertDefaults => Vec::new(),
         };
-        let values = query::values_over_rows(&expressions, &sources, context)?;
+        let values = query::values_over_rows(with, &expressions, &sources, context)?;
         all.push(Bound { clause, condition, values });
     }
     Ok(all)
@@ -303,11 +310,12 @@ fn deeds(
             let values = bound.values.values(&rows, context)?;
             let row = match target {
                 Some(row) => {
-                    let id = location(&matched.target_columns, row)?;
+                    let row = matched.table_row(row);
+                    let id = location(&matched.table_columns, &row)?;
                     if !touched.insert(id.clone()) {
                         return Err(twice());
                     }
-                    Some((id, visible(&matched.target_columns, row)))
+                    Some((id, visible(&matched.table_columns, &row)))
                 }
                 None => None,
             };

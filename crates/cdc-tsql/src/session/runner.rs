@@ -76,8 +76,13 @@ impl Runner<'_> {
         if self.core.options.no_exec && !matches!(statement.body, Body::Set(_)) {
             return Ok(Flow::Next);
         }
-        match self.planted(&statement.body, frame).and_then(|()| self.body(&statement.body, frame))
-        {
+        let run =
+            self.planted(&statement.body, frame).and_then(|()| self.body(&statement.body, frame));
+        if run.is_err() && self.core.handle.is_killed() {
+            // Whatever it failed with came of that.
+            self.check_alive(frame)?;
+        }
+        match run {
             Ok(flow) => {
                 if !keeps_error(&statement.body) {
                     self.core.last.error = 0;
@@ -153,7 +158,9 @@ impl Runner<'_> {
             }
             return Err(Failure::Raised(raised));
         }
-        self.tell(&raised.message())?;
+        for message in raised.messages() {
+            self.tell(&message)?;
+        }
         if ended || (reaches >= Reach::Transaction && self.core.transactions.count > 0) {
             self.rolled_back();
         }

@@ -19,9 +19,10 @@ use super::{
 use crate::{
     kind::Kind,
     model::denied,
+    query::Exposure,
     relation::{Catalogue, ObjectName, ROW_LOCATION, RelationColumn, Row},
     scalar::{self, Facts},
-    syntax::Target,
+    syntax::{Output, Target, unsupported},
 };
 
 /// A table that a statement changes.
@@ -30,8 +31,20 @@ pub(super) struct Place {
     pub(super) database: FakeDatabase,
     pub(super) table: TableName,
     pub(super) home: Home,
-    /// Without hidden columns, in the table's order.
+    /// Without hidden columns, in the table's order; of a query, its own that are the table's.
     pub(super) columns: Vec<RelationColumn>,
+    /// The query that stands for the table.
+    view: Option<View>,
+}
+
+/// A query through which a table is changed.
+#[derive(Clone, Debug)]
+struct View {
+    name: String,
+    /// For each of its columns that is the table's, the table's name of it and its place there.
+    origins: Vec<(String, usize)>,
+    /// Its other columns.
+    computed: Vec<String>,
 }
 
 /// Whose the table is.
@@ -46,14 +59,82 @@ impl Place {
     /// The place of a column.
     ///
     /// # Errors
-    /// 207 when there is none of that name.
+    /// 207 when there is none of that name, 4406 for one that a query computes.
     pub(super) fn column(&self, name: &str) -> SqlResult<(usize, &RelationColumn)> {
+        if let Some(view) = &self.view
+            && view.computed.iter().any(|other| other.eq_ignore_ascii_case(name))
+        {
+            return Err(SqlError::new(
+                4406,
+                format!(
+                    "Update or insert of view or function '{}' failed because it contains a \
+                     derived or constant field.",
+                    view.name
+                ),
+            ));
+        }
         let found = self
             .columns
             .iter()
             .enumerate()
             .find(|(_, column)| column.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| SqlError::new(207, format!("Invalid column name '{name}'.")))
+    }
+
+    /// The table as a query shows it, when a statement changes it through one.
+    pub(super) fn through(mut self, exposure: Option<&Exposure>) -> SqlResult<Self> {
+        let Some(exposure) = exposure else {
+            return Ok(self);
+        };
+        let name = exposure.name.clone();
+        let mut view = View { name, origins: Vec::new(), computed: Vec::new() };
+        let mut columns = Vec::with_capacity(exposure.columns.len());
+        for (shown, origin) in &exposure.columns {
+            let Some(origin) = origin else {
+                view.computed.push(shown.clone());
+                continue;
+            };
+            let (at, column) = self.column(origin)?;
+            view.origins.push((column.name.clone(), at));
+            columns.push(RelationColumn { name: shown.clone(), ..column.clone() });
+        }
+        self.columns = columns;
+        self.view = Some(view);
+        Ok(self)
+    }
+
+    /// Refuses to give all columns of a query that computes some: what those are of a changed row
+    /// is not known.
+    pub(super) fn require_output(&self, output: &Output) -> SqlResult<()> {
+        let all = |item: &ast::SelectItem| {
+            matches!(item, ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..))
+        };
+        match &self.view {
+            Some(view) if !view.computed.is_empty() && output.items.iter().any(all) => {
+                Err(unsupported("OUTPUT of all columns of a query that computes some of them"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The table's own name of a column.
+    pub(super) fn name_of(&self, at: usize) -> String {
+        match &self.view {
+            Some(view) => view.origins.get(at).map(|(name, _)| name.clone()),
+            None => self.columns.get(at).map(|column| column.name.clone()),
+        }
+        .unwrap_or_default()
+    }
+
+    /// A row of the table as the statement sees it.
+    fn shown(&self, row: Row) -> Row {
+        match &self.view {
+            Some(view) => {
+                let cell = |at: usize| row.get(at).cloned().unwrap_or(Value::Null);
+                view.origins.iter().map(|(_, at)| cell(*at)).collect()
+            }
+            None => row,
+        }
     }
 
     pub(super) fn securable(&self) -> Securable {
@@ -87,7 +168,7 @@ impl Runner<'_> {
                 format!("Ad hoc updates to '{}' are not allowed.", shown(name)),
             ));
         }
-        Ok(Place { database, table, home, columns })
+        Ok(Place { database, table, home, columns, view: None })
     }
 
     /// The database and the name in it that a table's name means.
@@ -166,7 +247,8 @@ impl Runner<'_> {
         place: &Place,
         request: &InsertRequest,
     ) -> SqlResult<Inserted> {
-        let inserted = self.change(place, |part| part.insert_rows(&place.table, request))?;
+        let mut inserted = self.change(place, |part| part.insert_rows(&place.table, request))?;
+        inserted.rows = inserted.rows.into_iter().map(|row| place.shown(row)).collect();
         if inserted.identity.is_some() && place.home != Home::Variable {
             self.core.last.identity = inserted.identity;
         }
@@ -178,7 +260,9 @@ impl Runner<'_> {
         place: &Place,
         request: &UpdateRequest,
     ) -> SqlResult<Vec<(Row, Row)>> {
-        self.change(place, |part| part.update_rows(&place.table, request))
+        let pairs = self.change(place, |part| part.update_rows(&place.table, request))?;
+        let shown = |(before, after)| (place.shown(before), place.shown(after));
+        Ok(pairs.into_iter().map(shown).collect())
     }
 
     /// Removes rows, each as it was seen when `seen` has it.
@@ -188,7 +272,8 @@ impl Runner<'_> {
         rows: &[RowId],
         seen: &[Row],
     ) -> SqlResult<Vec<Row>> {
-        self.change(place, |part| part.delete_rows(&place.table, rows, seen))
+        let removed = self.change(place, |part| part.delete_rows(&place.table, rows, seen))?;
+        Ok(removed.into_iter().map(|row| place.shown(row)).collect())
     }
 
     pub(super) fn truncate(&mut self, name: &ObjectName, frame: &Frame) -> Run<()> {

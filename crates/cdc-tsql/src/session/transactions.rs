@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use cdc_fake::{FakeDatabase, SqlError, SqlResult, Transaction, TransactionHandle};
+use cdc_fake::{FakeDatabase, SessionLink, SqlError, SqlResult, Transaction, TransactionHandle};
 
 use super::options::Options;
 use crate::talk::Cancel;
 
 /// The open transaction of a session, if any.
-#[derive(Default)]
 pub(super) struct Transactions {
+    /// Whose it is, for a KILL to find it.
+    session: SessionLink,
     /// `@@TRANCOUNT`.
     pub(super) count: u32,
     /// The name of the outermost BEGIN.
@@ -44,6 +45,21 @@ pub(super) fn waiting(options: &Options, cancel: &Cancel) -> cdc_fake::Waiting {
 }
 
 impl Transactions {
+    /// None yet.
+    pub(super) const fn of(session: SessionLink) -> Self {
+        Self {
+            session,
+            count: 0,
+            name: String::new(),
+            descriptor: 0,
+            next_descriptor: 0,
+            open: BTreeMap::new(),
+            savepoints: Vec::new(),
+            mark: None,
+            doomed: false,
+        }
+    }
+
     /// `BEGIN TRAN`. True when it is the outermost.
     pub(super) fn begin(&mut self, name: &str) -> bool {
         self.count += 1;
@@ -63,10 +79,13 @@ impl Transactions {
         options: &Options,
         cancel: &Cancel,
     ) -> &mut Transaction {
-        let part = self
-            .open
-            .entry(database.name().to_owned())
-            .or_insert_with(|| begin_in(database, options, cancel));
+        let name = database.name();
+        if !self.open.contains_key(name) {
+            self.open.insert(name.to_owned(), begin_in(database, options, cancel));
+            self.session.holds(self.handles());
+        }
+        let begin = || begin_in(database, options, cancel);
+        let part = self.open.entry(name.to_owned()).or_insert_with(begin);
         part.set_waiting(waiting(options, cancel));
         part
     }

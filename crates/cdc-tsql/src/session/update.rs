@@ -34,9 +34,6 @@ struct Destination<'a> {
 
 impl Runner<'_> {
     pub(super) fn update(&mut self, update: &Update, frame: &Frame) -> Run<()> {
-        if update.with.is_some() {
-            return Err(unsupported("UPDATE with a common table expression").into());
-        }
         let rows = self.writing(frame, |runner, frame| {
             runner.until_as_seen(|runner| runner.update_found(update, frame))
         })?;
@@ -63,6 +60,7 @@ impl Runner<'_> {
         let values: Vec<&ast::Expr> =
             update.assignments.iter().filter_map(|one| one.value.as_ref()).collect();
         let changing = Changing {
+            with: update.with.as_ref(),
             target: &target,
             from: &update.from,
             selection: update.selection.as_ref(),
@@ -72,7 +70,7 @@ impl Runner<'_> {
         let mut changed =
             self.scoped(frame, |_, context| query::changed_rows(&changing, context))?;
         changed.rows.truncate(self.row_limit().unwrap_or(usize::MAX));
-        let place = self.place(&changed.table, frame)?;
+        let place = self.place(&changed.table, frame)?.through(changed.exposure.as_ref())?;
         self.require(&place, Permission::Update)?;
         let destinations = destinations(&update.assignments, &place)?;
         let columns: Vec<usize> = destinations.iter().filter_map(|one| one.column).collect();
@@ -101,6 +99,7 @@ impl Runner<'_> {
             self.scoped(frame, |scope, _| frame.set(&name, &value, &kind, &scope.facts()))?;
         }
         if let Some(output) = &update.output {
+            place.require_output(output)?;
             let rows = pairs.into_iter().map(ChangedRow::updated).collect();
             let changes = Changes { columns: &place.columns, rows, merged: None };
             self.output(output, &changes, frame)?;
@@ -144,9 +143,6 @@ impl Runner<'_> {
     }
 
     pub(super) fn delete(&mut self, delete: &Delete, frame: &Frame) -> Run<()> {
-        if delete.with.is_some() {
-            return Err(unsupported("DELETE with a common table expression").into());
-        }
         let rows = self.writing(frame, |runner, frame| {
             runner.until_as_seen(|runner| runner.delete_found(delete, frame))
         })?;
@@ -156,6 +152,7 @@ impl Runner<'_> {
     fn delete_found(&mut self, delete: &Delete, frame: &Frame) -> Run<u64> {
         let target = factor(&delete.target);
         let changing = Changing {
+            with: delete.with.as_ref(),
             target: &target,
             from: &delete.from,
             selection: delete.selection.as_ref(),
@@ -165,7 +162,7 @@ impl Runner<'_> {
         let mut changed =
             self.scoped(frame, |_, context| query::changed_rows(&changing, context))?;
         changed.rows.truncate(self.row_limit().unwrap_or(usize::MAX));
-        let place = self.place(&changed.table, frame)?;
+        let place = self.place(&changed.table, frame)?.through(changed.exposure.as_ref())?;
         self.require(&place, Permission::Delete)?;
         let ids = changed
             .rows
@@ -175,6 +172,7 @@ impl Runner<'_> {
         let seen: Vec<_> = changed.rows.iter().map(|(row, _)| row.clone()).collect();
         let removed = self.delete_rows(&place, &ids, &seen)?;
         if let Some(output) = &delete.output {
+            place.require_output(output)?;
             let rows = removed.into_iter().map(ChangedRow::deleted).collect();
             let changes = Changes { columns: &place.columns, rows, merged: None };
             self.output(output, &changes, frame)?;

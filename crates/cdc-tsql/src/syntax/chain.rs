@@ -1,14 +1,16 @@
-//! How long chains of operators are: each operator of `a AND b AND c` holds the ones before it,
-//! so what walks such a tree needs a stack as deep as the chain is long.
+//! How long chains are. Operators of one chain stand side by side and cost memory alone; queries
+//! of one UNION and joins hold the ones before them, so what walks them needs a stack as deep.
 
 use cdc_fake::SqlError;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{SyntaxError, extent};
 
-/// Operators of one chain, and queries of one UNION. A walk over so many takes 4 MiB of stack
-/// without optimisation, a quarter of what a session has.
-const MAX_CHAIN: usize = 400;
+/// Operators of one chain: the server's own limit of what an expression may hold.
+const MAX_OPERATORS: usize = 65_535;
+/// Queries of one UNION, or joins. A walk over so many takes 4 MiB of stack without optimisation,
+/// a quarter of what a session has.
+const MAX_SETS: usize = 400;
 /// Parentheses within parentheses that are looked at; the parser refuses deeper ones.
 const MAX_OPEN: usize = 1000;
 
@@ -22,7 +24,7 @@ struct Level {
 /// Refuses a batch with a chain that is too long.
 ///
 /// # Errors
-/// 191, with the line.
+/// 8632 for operators, 191 for queries and joins, with the line.
 pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), SyntaxError> {
     let mut levels = vec![Level::default()];
     let mut before = String::new();
@@ -39,18 +41,30 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<(), SyntaxError> {
             continue;
         };
         count(level, &token.token, word.as_deref(), &before);
-        if level.operators > MAX_CHAIN || level.sets > MAX_CHAIN {
+        if let Some(error) = excess(level) {
             let line = u32::try_from(token.span.start.line).unwrap_or(1);
-            let error = SqlError::new(
-                191,
-                "Some part of your SQL statement is nested too deeply. Rewrite the query or break \
-                 it up into smaller queries.",
-            );
             return Err(SyntaxError { error, line });
         }
         before = word.unwrap_or_default();
     }
     Ok(())
+}
+
+fn excess(level: &Level) -> Option<SqlError> {
+    if level.operators > MAX_OPERATORS {
+        return Some(SqlError::new(
+            8632,
+            "Internal error: An expression services limit has been reached. Please look for \
+             potentially complex expressions in your query, and try to simplify them.",
+        ));
+    }
+    (level.sets > MAX_SETS).then(|| {
+        SqlError::new(
+            191,
+            "Some part of your SQL statement is nested too deeply. Rewrite the query or break it \
+             up into smaller queries.",
+        )
+    })
 }
 
 fn count(level: &mut Level, token: &Token, word: Option<&str>, before: &str) {

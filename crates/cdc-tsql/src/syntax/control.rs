@@ -95,7 +95,7 @@ impl Reader {
     fn block_until(&mut self, word: &str) -> Read<Vec<Statement>> {
         let mut statements = Vec::new();
         loop {
-            self.skip_semicolons();
+            self.between(statements.is_empty())?;
             if self.take("END") {
                 if !word.is_empty() {
                     self.must(word)?;

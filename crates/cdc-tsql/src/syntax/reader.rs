@@ -8,20 +8,23 @@ use std::{
 use cdc_fake::SqlError;
 use sqlparser::{
     ast,
-    dialect::MsSqlDialect,
     parser::{Parser, ParserError},
     tokenizer::{Location, Token, TokenWithSpan},
 };
 
-use super::{Batch, Body, FreeVariable, Statement, SyntaxError, extent, tokens, unsupported};
+use super::{
+    Batch, Body, FreeVariable, Statement, SyntaxError,
+    dialect::DIALECT,
+    extent,
+    reserved::{ended_behind, is_reserved, misplaced, mistaken_for_hint},
+    tokens, unsupported,
+};
 use crate::relation::ObjectName;
 
 /// Blocks within blocks: above what people write, and well within a thread's stack.
 const MAX_DEPTH: usize = 32;
 /// Levels of an expression or a subquery.
 const MAX_LEVELS: usize = 50;
-
-static DIALECT: MsSqlDialect = MsSqlDialect {};
 
 pub(super) type Read<T> = Result<T, SyntaxError>;
 
@@ -109,12 +112,23 @@ impl Reader {
     pub(super) fn batch(mut self) -> Read<Batch> {
         let mut statements = Vec::new();
         loop {
-            self.skip_semicolons();
+            self.between(statements.is_empty())?;
             if self.peek().is_none() {
                 return Ok(Batch { statements, free: self.free() });
             }
             statements.push(self.statement()?);
         }
+    }
+
+    /// Goes on to the next statement of a list. WITH begins one only behind a semicolon, or as the
+    /// `first`.
+    pub(super) fn between(&mut self, first: bool) -> Read<()> {
+        let ended = self.peek() == Some(&Token::SemiColon);
+        self.skip_semicolons();
+        if !first && !ended && self.peek_word().is_some_and(|word| word == "WITH") {
+            return Err(self.unexpected());
+        }
+        Ok(())
     }
 
     /// A statement; in a block, too.
@@ -198,19 +212,28 @@ impl Reader {
 
     /// The error of a token that does not belong here.
     pub(super) fn unexpected(&self) -> SyntaxError {
-        let error = match self.peek() {
-            None => {
-                let last = self.tokens.last().map(|token| shown(&token.token)).unwrap_or_default();
-                SqlError::new(102, format!("Incorrect syntax near '{last}'."))
-            }
-            Some(token) => match extent::word(token) {
-                Some(word) if extent::begins_statement(&word) || RESERVED.contains(&&*word) => {
-                    SqlError::new(156, format!("Incorrect syntax near the keyword '{word}'."))
-                }
-                _ => SqlError::new(102, format!("Incorrect syntax near '{}'.", shown(token))),
-            },
+        if let Some(name) = self.hint_that_is_none() {
+            return self.error(mistaken_for_hint(name));
+        }
+        let error = match (self.peek(), self.tokens.last()) {
+            (Some(token), _) => misplaced(token),
+            (None, last) => ended_behind(last.map(|token| &token.token)),
         };
         self.error(error)
+    }
+
+    /// The name behind a WITH that stands where the hints of a table may.
+    fn hint_that_is_none(&self) -> Option<&Token> {
+        let is_with = self.peek_word().is_some_and(|word| word == "WITH");
+        let name = self.peek_at(1).filter(|token| matches!(token, Token::Word(_)))?;
+        let mut before = self.tokens.get(..self.at)?.iter().rev().map(|token| &token.token);
+        let is_name = |token: &&Token| match extent::word(token) {
+            Some(word) => word == "AS" || !is_reserved(&word),
+            None => matches!(token, Token::Word(_) | Token::Period),
+        };
+        let table = before.find(|token| !is_name(token)).and_then(extent::word)?;
+        let takes_hints = matches!(&*table, "FROM" | "JOIN" | "INTO" | "UPDATE" | "DELETE");
+        (is_with && takes_hints).then_some(name)
     }
 
     pub(super) fn skip_semicolons(&mut self) {
@@ -472,23 +495,4 @@ impl Reader {
 /// True for a variable's name; names that begin with `@@` are functions.
 fn is_variable(word: &str) -> bool {
     word.starts_with('@') && !word.starts_with("@@")
-}
-
-/// Words that the server calls keywords in its message.
-const RESERVED: [&str; 24] = [
-    "AND", "AS", "ASC", "BETWEEN", "BY", "DEFAULT", "DESC", "DISTINCT", "EXISTS", "FROM", "GROUP",
-    "HAVING", "IN", "INNER", "INTO", "IS", "JOIN", "LIKE", "NOT", "ON", "OR", "ORDER", "VALUES",
-    "WHERE",
-];
-
-/// A token in a message. A constant is not shown: it may be a cell's value.
-fn shown(token: &Token) -> String {
-    match token {
-        Token::Word(word) => word.value.clone(),
-        Token::Number(..) => "a number".into(),
-        Token::SingleQuotedString(_)
-        | Token::NationalStringLiteral(_)
-        | Token::HexStringLiteral(_) => "a constant".into(),
-        other => other.to_string(),
-    }
 }

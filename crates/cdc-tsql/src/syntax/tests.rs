@@ -218,11 +218,16 @@ fn variables_that_nothing_declares_are_named_with_their_lines() {
 }
 
 #[test]
-fn chains_of_operators_are_as_long_as_a_stack_can_walk() {
+fn chains_of_operators_are_long_and_chains_of_queries_as_long_as_a_stack_can_walk() {
     let chain = |count: usize, with: &str| vec!["1 = 1"; count].join(with);
-    for with in [" AND ", " OR ", " + "] {
-        assert_eq!(refused(&format!("SELECT 1\nWHERE {}", chain(500, with))), (191, 2), "{with}");
+    for with in [" AND ", " OR "] {
+        let long = |count| format!("SELECT 1\nWHERE {}", chain(count, with));
+        assert_eq!(read(&long(10_000)).len(), 1, "{with}");
+        let settings = Settings::default();
+        let error = parse(&long(65_537), &settings).map(|_| ()).expect_err("too long");
+        assert_eq!((error.error.number, error.line), (8632, 2), "{with}");
     }
+    assert_eq!(read(&format!("SELECT {}", vec!["1"; 10_000].join(" + "))).len(), 1);
     assert_eq!(refused(&vec!["SELECT 1"; 500].join(" UNION ALL ")).0, 191);
     // Lists, statements and parts of statements are no chains.
     assert_eq!(read(&vec!["SELECT 1 + 1"; 500].join(" ")).len(), 500);
@@ -252,14 +257,23 @@ fn escapes_of_odbc_are_what_they_stand_for() {
 }
 
 #[test]
-fn a_parse_is_the_cast_that_reads_the_same() {
+fn a_parse_is_read_as_a_call_with_its_type() {
     let shown = |text: &str| match &read(text)[0].body {
         Body::Query(query, _) => query.to_string(),
         other => format!("{other:?}"),
     };
-    assert_eq!(shown("SELECT PARSE('1' AS int USING 'en-US')"), "SELECT CAST('1' AS INT)");
-    assert_eq!(shown("SELECT TRY_PARSE('x' AS date)"), "SELECT TRY_CAST('x' AS DATE)");
-    assert_eq!(refused("SELECT PARSE('1' AS int USING 'el-GR')").0, 50_000);
+    assert_eq!(
+        shown("SELECT PARSE('1' AS int USING 'en-US')"),
+        "SELECT PARSE('1', CAST(NULL AS INT), 'en-US')"
+    );
+    assert_eq!(
+        shown("SELECT TRY_PARSE(PARSE('x' AS date) + CAST(1 AS char(3)) AS decimal(5, 2))"),
+        "SELECT TRY_PARSE(PARSE('x', CAST(NULL AS DATE)) + CAST(1 AS CHAR(3)), \
+         CAST(NULL AS DECIMAL(5,2)))"
+    );
+    for text in ["SELECT PARSE('1')", "SELECT PARSE('1', int)"] {
+        assert_eq!(refused(text).0, 102, "{text}");
+    }
 }
 
 mod any_text {

@@ -36,8 +36,7 @@ pub(super) fn read(text: &str, settings: &Settings) -> Result<Vec<TokenWithSpan>
     }
     read = joined_comparisons(read);
     dollar_actions(&mut read);
-    parses(&mut read)?;
-    escapes(read)
+    escapes(parses(read)?)
 }
 
 /// `!<` and `!>` as the operators they stand for.
@@ -143,58 +142,69 @@ fn dollar_actions(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// Turns `PARSE(x AS type)` into the CAST that reads the same texts in us_english; another
-/// culture is refused.
-fn parses(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SyntaxError> {
-    let mut at = 0;
-    while at + 1 < tokens.len() {
-        let opens = tokens.get(at + 1).is_some_and(|token| token.token == Token::LParen);
-        let verb = tokens.get(at).and_then(|token| extent::word(&token.token));
-        let cast = match verb.as_deref() {
-            Some("PARSE") if opens => "CAST",
-            Some("TRY_PARSE") if opens => "TRY_CAST",
-            _ => {
-                at += 1;
-                continue;
+/// Turns `PARSE(x AS type USING culture)` into a call, `PARSE(x, CAST(NULL AS type), culture)`:
+/// `sqlparser` does not know its form.
+fn parses(read: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SyntaxError> {
+    let mut made = Vec::with_capacity(read.len());
+    // For each parenthesis that is open: what of a PARSE was read in it; none for another one.
+    let mut open: Vec<Option<Parsing>> = Vec::new();
+    for token in read {
+        let span = token.span;
+        let mut push = |token: Token| made.push(TokenWithSpan::new(token, span));
+        let top = open.last_mut().and_then(Option::as_mut);
+        let word = extent::word(&token.token);
+        match (&token.token, top, word.as_deref()) {
+            (Token::LParen, _, _) => {
+                let begins = is_parse(&made);
+                open.push(begins.then_some(Parsing::Value));
+                made.push(token);
             }
-        };
-        let culture = culture_of(tokens, at + 2);
-        if let Some((using, culture)) = culture {
-            if !culture.eq_ignore_ascii_case("en-us") {
-                let line = tokens.get(at).map_or(1, |token| line_of(token.span.start));
-                return Err(SyntaxError { error: unsupported("PARSE of another culture"), line });
+            (Token::RParen, top, _) => {
+                match top.copied() {
+                    None | Some(Parsing::Culture) => {}
+                    Some(Parsing::Type) => push(Token::RParen),
+                    Some(Parsing::Value) => return Err(near(")", span.start)),
+                }
+                open.pop();
+                made.push(token);
             }
-            tokens.drain(using..using + 2);
+            (_, Some(at @ Parsing::Value), Some("AS")) => {
+                *at = Parsing::Type;
+                for token in [
+                    Token::Comma,
+                    Token::make_keyword("CAST"),
+                    Token::LParen,
+                    Token::make_keyword("NULL"),
+                    Token::make_keyword("AS"),
+                ] {
+                    push(token);
+                }
+            }
+            (_, Some(at @ Parsing::Type), Some("USING")) => {
+                *at = Parsing::Culture;
+                push(Token::RParen);
+                push(Token::Comma);
+            }
+            (Token::Comma, Some(_), _) => return Err(near(",", span.start)),
+            _ => made.push(token),
         }
-        if let Some(token) = tokens.get_mut(at) {
-            token.token = Token::make_keyword(cast);
-        }
-        at += 1;
     }
-    Ok(())
+    Ok(made)
 }
 
-/// The place of `USING` in the call whose arguments begin here, and the culture behind it.
-fn culture_of(tokens: &[TokenWithSpan], begin: usize) -> Option<(usize, String)> {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate().skip(begin) {
-        match &token.token {
-            Token::LParen => depth += 1,
-            Token::RParen if depth == 0 => return None,
-            Token::RParen => depth -= 1,
-            token if depth == 0 && extent::word(token).is_some_and(|word| word == "USING") => {
-                let culture = match tokens.get(at + 1).map(|token| &token.token) {
-                    Some(Token::SingleQuotedString(text) | Token::NationalStringLiteral(text)) => {
-                        text.clone()
-                    }
-                    _ => String::new(),
-                };
-                return Some((at, culture));
-            }
-            _ => {}
-        }
-    }
-    None
+/// What of a PARSE was read last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parsing {
+    Value,
+    Type,
+    Culture,
+}
+
+/// True when the last token is the name of PARSE or TRY_PARSE.
+fn is_parse(made: &[TokenWithSpan]) -> bool {
+    let mut last = made.iter().rev().map(|token| &token.token);
+    let word = last.next().and_then(extent::word);
+    matches!(word.as_deref(), Some("PARSE" | "TRY_PARSE")) && last.next() != Some(&Token::Period)
 }
 
 /// Turns `{d '...'}`, `{t '...'}`, `{ts '...'}`, `{guid '...'}`, `{fn f(...)}`, `{oj ...}`,

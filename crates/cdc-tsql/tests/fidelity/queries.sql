@@ -37,7 +37,10 @@ SELECT g, COUNT(*), COUNT(v), MAX(v) FROM dbo.a GROUP BY g ORDER BY g
 => 2 | 1 | 1 | 'five'
 
 SELECT g, COUNT(*) FROM dbo.a GROUP BY ROLLUP (g) ORDER BY GROUPING(g), g
-!> 50000
+=> NULL | 2
+=> 1 | 2
+=> 2 | 1
+=> NULL | 5
 
 SELECT COUNT(*) FROM dbo.a WHERE 1 = 0
 => 0

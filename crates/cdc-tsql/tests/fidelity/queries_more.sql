@@ -209,7 +209,7 @@ WITH x AS (SELECT 1 AS a), x AS (SELECT 2 AS a) SELECT * FROM x
 !> 239
 
 SELECT 1 WITH x AS (SELECT 1 AS a) SELECT * FROM x
-!> 102
+!> 319
 
 WITH t AS (SELECT 1 AS id, CAST('r' AS varchar(20)) AS p UNION ALL SELECT id + 1, CAST(p + 'x' AS varchar(20)) FROM t WHERE id < 3) SELECT * FROM t ORDER BY id
 => 1 | 'r'
@@ -304,6 +304,7 @@ ALTER TABLE dbo.uq DROP COLUMN nope
 !> 4924
 
 ALTER TABLE dbo.uq DROP COLUMN b
+!> 5074
 !> 4922
 
 MERGE dbo.uq t USING (SELECT 1 AS k) s ON 1 = 0 WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED THEN INSERT (a, b) VALUES (9, 9) OUTPUT $action, deleted.b, inserted.b;

@@ -16,6 +16,8 @@ fn rig() -> (FakeDatabase, TableName) {
     let positive = CheckDefinition {
         name: Some("ck_price".into()),
         text: "([price]>(0))".into(),
+        reads: vec!["price".into()],
+        of: None,
         rule: Arc::new(|row| Ok(row.get("price").as_int().map(|price| price > 0))),
     };
     let definition = TableDefinition::new("t")

@@ -7,10 +7,7 @@ use super::{
     Names, Object, ObjectKind, SqlResult, Typed, Value, capture::columns_of, integer, is_table,
     number, object_named, object_of, some, text,
 };
-use crate::model::view::described;
-
-/// The version that the server tells of itself: SQL Server 2022.
-pub(in crate::model) const VERSION: &str = "16.0.4135.4";
+use crate::{model::view::described, talk::VERSION};
 
 pub(super) fn value(
     names: &Names<'_>,
@@ -119,14 +116,13 @@ fn session_value(names: &Names<'_>, name: &str) -> Option<SqlResult<Value>> {
 }
 
 fn server(names: &Names<'_>, property: &str) -> Value {
-    let (major, minor) = VERSION.split_once('.').unwrap_or((VERSION, ""));
     some(match property {
-        "productversion" | "resourceversion" => VERSION,
-        "productmajorversion" => major,
-        "productminorversion" => minor.split('.').next().unwrap_or("0"),
-        "productbuild" => minor.split('.').nth(1).unwrap_or("0"),
-        "productlevel" => "RTM",
-        "productupdatelevel" => "CU13",
+        "productversion" | "resourceversion" => return some(VERSION.to_string()),
+        "productmajorversion" => return some(VERSION.major.to_string()),
+        "productminorversion" => return some(VERSION.minor.to_string()),
+        "productbuild" => return some(VERSION.build.to_string()),
+        "productlevel" => VERSION.level,
+        "productupdatelevel" => VERSION.update,
         "edition" => "Developer Edition (64-bit)",
         "engineedition" => "3",
         "editionid" => "-2117995310",

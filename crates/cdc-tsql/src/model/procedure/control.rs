@@ -338,8 +338,11 @@ fn kill(
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
     require_sysadmin(names)?;
-    let id = Arguments(arguments).integer(0).unwrap_or(0);
-    names.server.kill(i32::try_from(id).unwrap_or(-1))?;
+    let id = i32::try_from(Arguments(arguments).integer(0).unwrap_or(0)).unwrap_or(-1);
+    if id == names.access.session {
+        return Err(SqlError::new(6104, "Cannot use KILL to kill your own process."));
+    }
+    names.server.kill(id)?;
     Ok(0)
 }
 

@@ -2,7 +2,7 @@
 //! look at an argument only when they need it.
 
 use cdc_core::SqlType;
-use cdc_fake::{SqlError, SqlResult};
+use cdc_fake::{SqlError, SqlResult, Value};
 use sqlparser::ast::{
     self, CeilFloorKind, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
@@ -11,7 +11,7 @@ use super::Binder;
 use crate::{
     kind::Kind,
     query::{
-        expression::{Argument, Expr, Node},
+        expression::{Argument, Conversion, Expr, Node},
         level::{Level, Place},
         naming::parts,
         plan::AggregatePlan,
@@ -19,6 +19,7 @@ use crate::{
             aggregate_of_query, argument_count, misplaced_aggregate, no_function,
             no_qualified_function, syntax, unsupported,
         },
+        type_name::cast_kind,
     },
     relation::ObjectName,
     scalar::{self, ArgumentKind},
@@ -87,6 +88,12 @@ impl<'a> Binder<'a> {
             }
             if let Some(bound) = self.lazy(&upper, list, level) {
                 return bound;
+            }
+            if matches!(&*upper, "GROUPING" | "GROUPING_ID") {
+                return self.grouping(&upper, list, level);
+            }
+            if matches!(&*upper, "PARSE" | "TRY_PARSE") && is_bare(&function.name) {
+                return self.parse(&upper, list, level);
             }
         } else if function.over.is_some() {
             return Err(syntax("OVER"));
@@ -244,6 +251,40 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// `PARSE(text AS type USING culture)`: the reader has made it a call of the text, a NULL of
+    /// the type, and the culture.
+    fn parse(&self, name: &str, list: &'a [FunctionArg], level: &Level<'a>) -> SqlResult<Expr> {
+        let (of, data_type, culture) = match list {
+            [of, data_type] => (plain(of)?, plain(data_type)?, None),
+            [of, data_type, culture] => (plain(of)?, plain(data_type)?, Some(plain(culture)?)),
+            _ => return Err(syntax(name)),
+        };
+        let ast::Expr::Cast { data_type, .. } = data_type else { return Err(syntax(name)) };
+        if let Some(culture) = culture {
+            let culture = self.value(culture, level)?;
+            let american = matches!(&culture.node, Node::Constant(Value::Text(text))
+                if text.eq_ignore_ascii_case("en-US"));
+            if !american {
+                return Err(unsupported(format!("{name} in another culture than en-US")));
+            }
+        }
+        let of = self.value(of, level)?;
+        if matches!(of.node, Node::Null) {
+            return Err(SqlError::new(
+                8116,
+                format!(
+                    "Argument data type NULL is invalid for argument 1 of {} function.",
+                    name.to_lowercase()
+                ),
+            ));
+        }
+        let kind = cast_kind(data_type)?;
+        scalar::check_parse(&of.kind, &kind, name)?;
+        let lenient = name == "TRY_PARSE";
+        let conversion = Conversion { parses: true, lenient, ..Conversion::new(of, true) };
+        Ok(self.settled(Expr::new(Node::Convert(Box::new(conversion)), kind)))
+    }
+
     fn iif(&self, list: &'a [FunctionArg], level: &Level<'a>) -> SqlResult<Expr> {
         let [condition, yes, no] = list else {
             return Err(argument_count("iif", 3));
@@ -389,6 +430,11 @@ impl<'a> Binder<'a> {
         });
         Expr::column(level.group_slot(), place, kind)
     }
+}
+
+/// True for a name that is not quoted.
+fn is_bare(name: &ast::ObjectName) -> bool {
+    name.0.iter().all(|part| part.as_ident().is_some_and(|part| part.quote_style.is_none()))
 }
 
 /// The argument as an expression.

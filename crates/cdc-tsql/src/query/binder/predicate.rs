@@ -15,6 +15,9 @@ use crate::{
     scalar,
 };
 
+/// Values of an IN list that are compared one by one; more are looked up.
+const LONG_LIST: usize = 32;
+
 impl<'a> Binder<'a> {
     /// Binds a condition.
     ///
@@ -82,17 +85,17 @@ impl<'a> Binder<'a> {
         operator: &BinaryOperator,
         level: &Level<'a>,
     ) -> SqlResult<Vec<Condition>> {
-        let mut last = Vec::new();
-        let mut rest = expr;
-        while let ast::Expr::BinaryOp { left, op, right } = rest {
-            if op != operator {
-                break;
+        let (mut parts, mut rest) = (Vec::new(), vec![expr]);
+        while let Some(next) = rest.pop() {
+            match next {
+                ast::Expr::BinaryOp { left, op, right } if op == operator => {
+                    rest.push(right);
+                    rest.push(left);
+                }
+                part => parts.push(self.condition(part, level)?),
             }
-            last.push(&**right);
-            rest = left;
         }
-        last.push(rest);
-        last.into_iter().rev().map(|part| self.condition(part, level)).collect()
+        Ok(parts)
     }
 
     fn comparison(
@@ -192,7 +195,15 @@ impl<'a> Binder<'a> {
                     .into_iter()
                     .map(|item| self.converted(item, &kind))
                     .collect::<SqlResult<Vec<_>>>()?;
-                Ok(self.settled_condition(Condition::In { of, list, kind, negated }))
+                let steady = |item: &Expr| {
+                    matches!(
+                        item.node,
+                        Node::Constant(_) | Node::Null | Node::Variable(_) | Node::Once(..)
+                    )
+                };
+                let long = list.len() > LONG_LIST && list.iter().all(steady);
+                let kept = long.then(|| Self::next(&self.kept));
+                Ok(self.settled_condition(Condition::In { of, list, kind, negated, kept }))
             }
             InTarget::Subquery(query) => {
                 let left = self.value(of, level)?;

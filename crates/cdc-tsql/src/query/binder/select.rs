@@ -2,9 +2,9 @@
 
 use cdc_core::SqlType;
 use cdc_fake::{SqlError, SqlResult};
-use sqlparser::ast::{self, GroupByExpr, OrderByKind, SelectItem, SelectItemQualifiedWildcardKind};
+use sqlparser::ast::{self, OrderByKind, SelectItem, SelectItemQualifiedWildcardKind};
 
-use super::{Binder, query::Tail};
+use super::{Binder, grouping::Keys, query::Tail};
 use crate::{
     kind::Kind,
     query::{
@@ -15,6 +15,7 @@ use crate::{
         placement,
         plan::{Base, Body, GroupPlan, Limit, OrderBy, OrderKey, Plan, SelectPlan, Source},
         refusal::{ambiguous, syntax, unsupported},
+        regrouping::Regrouping,
     },
     talk::ResultColumn,
 };
@@ -38,32 +39,34 @@ impl<'a> Binder<'a> {
         let mut level = Level::new(outer, tables);
         level.named_windows = &select.named_window;
         let mut source = self.from(&select.from, &mut level)?;
-        let mut filter = Vec::new();
-        if let Some(selection) = &select.selection {
-            for part in self.condition(selection, &level)?.into_conjuncts() {
-                filter.extend(placement::absorb(source.as_mut(), part));
-            }
-        }
-        if let Some(source) = &mut source {
-            placement::settle(source);
-        }
-        let keys = self.group_keys(&select.group_by, &level)?;
-        let items = level.at(Place::Output, || self.items(&select.projection, &level))?;
-        let having = select
+        let filter = self.filter(select.selection.as_ref(), source.as_mut(), &level)?;
+        let Keys { keys, sets } = self.group_keys(&select.group_by, &level)?;
+        level.group_keys.replace(keys.clone());
+        level.has_sets.set(!sets.is_empty());
+        let mut items = level.at(Place::Output, || self.items(&select.projection, &level))?;
+        let mut having = select
             .having
             .as_ref()
             .map(|having| level.at(Place::Group, || self.condition(having, &level)))
             .transpose()?;
         let distinct = matches!(select.distinct, Some(ast::Distinct::Distinct));
-        let order = level.at(Place::Output, || self.order(tail.order, &items, distinct, &level))?;
+        let mut order =
+            level.at(Place::Output, || self.order(tail.order, &items, distinct, &level))?;
         let limit = self.limit(select.top.as_ref(), tail, &level, !order.is_empty())?;
 
         let aggregates = level.aggregates.take();
         let windows = level.windows.take();
-        let grouped = !keys.is_empty() || !aggregates.is_empty() || having.is_some();
+        let grouped = is_grouped(&select.group_by) || !aggregates.is_empty() || having.is_some();
         if grouped {
             let output: Vec<&Expr> = items.iter().map(|item| &item.expr).collect();
             grouping::check(&level, &keys, &output, having.as_ref(), &order, &windows)?;
+        }
+        if !sets.is_empty() {
+            if !windows.is_empty() {
+                return Err(unsupported("a window function over ROLLUP, CUBE or GROUPING SETS"));
+            }
+            let regrouping = Regrouping { keys: &keys, slot: level.key_slot() };
+            regroup(&regrouping, &mut items, having.as_mut(), &mut order)?;
         }
         let presorted = match &source {
             Some(source) if !grouped && windows.is_empty() => {
@@ -76,8 +79,8 @@ impl<'a> Binder<'a> {
         let body = SelectPlan {
             source,
             slots: level.slots,
-            filter: Condition::from_conjuncts(filter),
-            group: grouped.then_some(GroupPlan { keys, aggregates, having }),
+            filter,
+            group: grouped.then_some(GroupPlan { keys, sets, aggregates, having }),
             windows,
             output,
             distinct,
@@ -94,43 +97,23 @@ impl<'a> Binder<'a> {
         })
     }
 
-    fn group_keys(&self, group_by: &'a GroupByExpr, level: &Level<'a>) -> SqlResult<Vec<Expr>> {
-        let GroupByExpr::Expressions(exprs, modifiers) = group_by else {
-            return Err(unsupported("GROUP BY ALL"));
-        };
-        if !modifiers.is_empty() {
-            return Err(unsupported("GROUP BY WITH ROLLUP or CUBE"));
-        }
-        let mut keys = Vec::new();
-        for expr in exprs {
-            match expr {
-                ast::Expr::Rollup(_) | ast::Expr::Cube(_) | ast::Expr::GroupingSets(_) => {
-                    return Err(unsupported("GROUP BY ROLLUP, CUBE or GROUPING SETS"));
-                }
-                // GROUP BY () is one group of all rows.
-                ast::Expr::Tuple(list) if list.is_empty() => continue,
-                ast::Expr::Function(function)
-                    if matches!(parts(&function.name)?.as_slice(), [name]
-                        if name.eq_ignore_ascii_case("ROLLUP")
-                            || name.eq_ignore_ascii_case("CUBE")) =>
-                {
-                    return Err(unsupported("GROUP BY ROLLUP, CUBE or GROUPING SETS"));
-                }
-                _ => {}
+    /// Binds WHERE, and places what it can in the sources.
+    fn filter(
+        &self,
+        selection: Option<&'a ast::Expr>,
+        mut source: Option<&mut Source>,
+        level: &Level<'a>,
+    ) -> SqlResult<Option<Condition>> {
+        let mut filter = Vec::new();
+        if let Some(selection) = selection {
+            for part in self.condition(selection, level)?.into_conjuncts() {
+                filter.extend(placement::absorb(source.as_deref_mut(), part));
             }
-            let key = self.value(expr, level)?;
-            let mut own = false;
-            key.columns(&mut |column| own |= column.depth == 0);
-            if !own {
-                return Err(SqlError::new(
-                    164,
-                    "Each GROUP BY expression must contain at least one column that is not an \
-                     outer reference.",
-                ));
-            }
-            keys.push(key);
         }
-        Ok(keys)
+        if let Some(source) = source {
+            placement::settle(source);
+        }
+        Ok(Condition::from_conjuncts(filter))
     }
 
     /// Binds a select list.
@@ -319,6 +302,33 @@ impl<'a> Binder<'a> {
             None => Err(syntax("TOP")),
         }
     }
+}
+
+fn is_grouped(group_by: &ast::GroupByExpr) -> bool {
+    !matches!(group_by, ast::GroupByExpr::Expressions(items, modifiers)
+        if items.is_empty() && modifiers.is_empty())
+}
+
+/// Reads the keys of GROUP BY from the group's row, wherever they stand.
+fn regroup(
+    regrouping: &Regrouping<'_>,
+    items: &mut [Item],
+    having: Option<&mut Condition>,
+    order: &mut [OrderKey],
+) -> SqlResult<()> {
+    for item in items {
+        regrouping.value(&mut item.expr)?;
+        item.column.kind.nullable = item.expr.kind.nullable;
+    }
+    if let Some(having) = having {
+        regrouping.condition(having)?;
+    }
+    for key in order {
+        if let OrderBy::Value(value) = &mut key.by {
+            regrouping.value(value)?;
+        }
+    }
+    Ok(())
 }
 
 /// The one table that a query reads.

@@ -8,13 +8,14 @@ use super::Binder;
 use crate::{
     kind::Kind,
     query::{
-        expression::{Condition, Conversion, Expr, Node},
+        expression::{Chain, Condition, Conversion, Expr, Node, Step},
         level::{Level, Place},
         plan::Subquery,
         refusal::{aggregate_of_query, several_columns, syntax, unsupported},
         type_name::{cast_kind, no_collation},
     },
     scalar::{self, Operator, Unary},
+    syntax::chain_steps,
 };
 
 impl<'a> Binder<'a> {
@@ -48,6 +49,10 @@ impl<'a> Binder<'a> {
             E::Nested(inner) => self.value(inner, level),
             E::Value(value) => self.literal(&value.value),
             E::BinaryOp { left, op, right } => self.binary(left, op, right, level),
+            E::CompoundFieldAccess { root, access_chain } => match chain_steps(access_chain) {
+                Some(steps) => self.value_chain(root, &steps, level),
+                None => Err(unsupported("a method or a property of a value")),
+            },
             E::UnaryOp { op, expr } => self.unary(op, expr, level),
             E::Cast { kind, expr, data_type, format: None } => {
                 let lenient = !matches!(kind, CastKind::Cast | CastKind::DoubleColon);
@@ -150,27 +155,51 @@ impl<'a> Binder<'a> {
         self.operation(operator, left, right)
     }
 
-    fn operation(&self, operator: Operator, left: Expr, right: Expr) -> SqlResult<Expr> {
-        let (mut left, mut right) = (left, right);
-        // A bare NULL takes the other side's type.
-        match (&left.node, &right.node) {
-            (Node::Null, Node::Null) => {}
-            (Node::Null, _) => left.kind = Kind { nullable: true, ..right.kind.clone() },
-            (_, Node::Null) => right.kind = Kind { nullable: true, ..left.kind.clone() },
-            _ => {}
-        }
-        let decimal = |kind: &Kind| matches!(kind.sql_type, SqlType::Decimal { .. });
-        if decimal(&left.kind) {
-            right = as_decimal(right);
-        } else if decimal(&right.kind) {
-            left = as_decimal(left);
-        }
+    pub(super) fn operation(&self, operator: Operator, left: Expr, right: Expr) -> SqlResult<Expr> {
+        let (left, right) = fitted(left, right);
         let mut kind = scalar::operator_kind(operator, &left.kind, &right.kind)?;
         // Arithmetic may overflow into NULL, depending on settings: the server says nullable.
         kind.nullable = left.kind.nullable
             || right.kind.nullable
             || !matches!((&left.node, &right.node), (Node::Constant(_), Node::Constant(_)));
         Ok(self.settled(Expr::new(Node::Operate(operator, Box::new((left, right))), kind)))
+    }
+
+    /// Binds a long chain of values: what is known by now is computed step by step, what is not
+    /// stands side by side.
+    fn value_chain(
+        &self,
+        first: &'a ast::Expr,
+        steps: &[(&'a BinaryOperator, &'a ast::Expr)],
+        level: &Level<'a>,
+    ) -> SqlResult<Expr> {
+        let mut first = self.value(first, level)?;
+        let mut made: Vec<Step> = Vec::new();
+        for (op, right) in steps {
+            let operator = operator(op).ok_or_else(|| syntax(op))?;
+            let right = self.value(right, level)?;
+            let constant = |value: &Expr| matches!(value.node, Node::Constant(_) | Node::Null);
+            if made.is_empty() && constant(&first) && constant(&right) {
+                first = self.operation(operator, first, right)?;
+                self.collate(&mut first.kind, false);
+                continue;
+            }
+            let so_far = match made.last() {
+                None => first.clone(),
+                Some(step) => Expr::column(0, 0, step.kind.clone()),
+            };
+            let (left, right) = fitted(so_far, right);
+            let mut kind = scalar::operator_kind(operator, &left.kind, &right.kind)?;
+            kind.nullable = true;
+            self.collate(&mut kind, false);
+            if made.is_empty() {
+                first = left;
+            }
+            made.push(Step { operator, right, kind });
+        }
+        let Some(last) = made.last() else { return Ok(first) };
+        let kind = last.kind.clone();
+        Ok(self.settled(Expr::new(Node::Chain(Box::new(Chain { first, steps: made })), kind)))
     }
 
     fn unary(&self, op: &UnaryOperator, of: &'a ast::Expr, level: &Level<'a>) -> SqlResult<Expr> {
@@ -209,7 +238,7 @@ impl<'a> Binder<'a> {
             [style] => Some(self.value(style, level)?),
             [_, extra, ..] => return Err(syntax(extra)),
         };
-        let conversion = Conversion { of, style, explicit: true, lenient };
+        let conversion = Conversion { style, lenient, ..Conversion::new(of, true) };
         Ok(self.settled(Expr::new(Node::Convert(Box::new(conversion)), kind)))
     }
 
@@ -221,8 +250,7 @@ impl<'a> Binder<'a> {
         if !typed.uses_odbc_syntax {
             return Err(syntax(&text));
         }
-        let conversion =
-            Conversion { of: self.text(&text, false), style: None, explicit: true, lenient: false };
+        let conversion = Conversion::new(self.text(&text, false), true);
         let kind = Kind::new(SqlType::DateTime, false);
         Ok(self.settled(Expr::new(Node::Convert(Box::new(conversion)), kind)))
     }
@@ -330,6 +358,24 @@ pub(in crate::query) const fn is_text(sql_type: &SqlType) -> bool {
             | SqlType::Text
             | SqlType::NText
     )
+}
+
+/// The sides of an operation, each as the other makes it.
+fn fitted(mut left: Expr, mut right: Expr) -> (Expr, Expr) {
+    // A bare NULL takes the other side's type.
+    match (&left.node, &right.node) {
+        (Node::Null, Node::Null) => {}
+        (Node::Null, _) => left.kind = Kind { nullable: true, ..right.kind.clone() },
+        (_, Node::Null) => right.kind = Kind { nullable: true, ..left.kind.clone() },
+        _ => {}
+    }
+    let decimal = |kind: &Kind| matches!(kind.sql_type, SqlType::Decimal { .. });
+    if decimal(&left.kind) {
+        right = as_decimal(right);
+    } else if decimal(&right.kind) {
+        left = as_decimal(left);
+    }
+    (left, right)
 }
 
 /// An integer of the text as the exact number it is next to a decimal.

@@ -1,7 +1,6 @@
 //! Rows that UPDATE, DELETE and MERGE change, and expressions over given rows.
 
 use super::*;
-use crate::query::change::changed_rows_with;
 
 fn located() -> Toy {
     let mut toy = Toy::new();
@@ -41,6 +40,7 @@ fn changed(toy: &Toy, sql: &str) -> SqlResult<Vec<String>> {
                 None => &[],
             };
             let changing = Changing {
+                with: None,
                 target: &update.table.relation,
                 from,
                 selection: update.selection.as_ref(),
@@ -53,6 +53,7 @@ fn changed(toy: &Toy, sql: &str) -> SqlResult<Vec<String>> {
             let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
                 &delete.from;
             let changing = Changing {
+                with: None,
                 target: &from[0].relation,
                 from: &[],
                 selection: delete.selection.as_ref(),
@@ -109,13 +110,14 @@ fn the_target_may_be_an_expression_that_gives_rows_of_one_table() {
         let joined = query_of(&format!("SELECT 1 FROM {from}"));
         let SetExpr::Select(joined) = &*joined.body else { panic!("a select") };
         let changing = Changing {
+            with: query.with.as_ref(),
             target: &select.from[0].relation,
             from: if from == target { &[] } else { &joined.from },
             selection: select.selection.as_ref(),
             values: Vec::new(),
             top: None,
         };
-        changed_rows_with(query.with.as_ref(), &changing, &context).map(|changed| {
+        changed_rows(&changing, &context).map(|changed| {
             assert_eq!(changed.table.name, "t");
             let row = |row: &Row| row.iter().map(shown).collect::<Vec<_>>().join(" ");
             changed.rows.iter().map(|(of, _)| row(of)).collect::<Vec<_>>()
@@ -144,7 +146,7 @@ fn a_merge_sees_matches_and_what_has_none_on_either_side() {
     ) else {
         panic!("a merge");
     };
-    let matched = matched_rows(&merge.table, &merge.source, &merge.on, &context).unwrap();
+    let matched = matched_rows(None, &merge.table, &merge.source, &merge.on, &context).unwrap();
     assert_eq!((matched.target_name.as_str(), matched.source_name.as_str()), ("target", "source"));
     let mut pairs: Vec<String> = matched
         .rows
@@ -162,7 +164,7 @@ fn a_merge_sees_matches_and_what_has_none_on_either_side() {
         RowSource { name: &matched.source_name, columns: &matched.source_columns },
     ];
     let predicate = merge.clauses[0].predicate.as_ref().unwrap();
-    let condition = condition_over_rows(predicate, &sources, &context).unwrap();
+    let condition = condition_over_rows(None, predicate, &sources, &context).unwrap();
     let truths: Vec<_> = matched
         .rows
         .iter()
@@ -191,6 +193,6 @@ fn output_names_columns_of_the_rows_before_and_after() {
     let values = output.values(&[row(7), None], &context).unwrap();
     assert_eq!(values[2..], [Value::Null, Value::Null]);
     let expr = Parser::new(&MsSqlDialect {}).try_with_sql("v * 2").unwrap().parse_expr().unwrap();
-    let doubled = values_over_rows(&[&expr], &sources[..1], &context).unwrap();
+    let doubled = values_over_rows(None, &[&expr], &sources[..1], &context).unwrap();
     assert_eq!(doubled.values(&[row(4)], &context).unwrap(), [Value::Int(8)]);
 }

@@ -219,7 +219,7 @@ fn window_functions_see_their_partition_in_its_order() {
 fn what_is_read_but_not_evaluated_is_refused_by_name() {
     let toy = Toy::new();
     for sql in [
-        "SELECT customer FROM orders GROUP BY ROLLUP (customer)",
+        "SELECT customer, ROW_NUMBER() OVER (ORDER BY customer) FROM orders GROUP BY ROLLUP (customer)",
         "SELECT id FROM orders FOR JSON PATH",
         "SELECT id FROM orders FOR XML AUTO",
     ] {

@@ -1,11 +1,12 @@
 //! Conversions, pair by pair and style by style.
 
+use cdc_fake::collation::named;
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
     relation::{DateFormat, Settings},
-    scalar::{collation::named, literal::number_literal, tests_support::facts},
+    scalar::{literal::number_literal, tests_support::facts},
 };
 
 const fn varchar(length: u16) -> SqlType {
@@ -421,27 +422,6 @@ fn a_variant_converts_as_what_is_in_it() {
         assert_eq!(cast(&value, &variant(), &to, None), wanted, "{to}");
     }
     assert_eq!(cast(&Value::Int(1), &SqlType::Int, &variant(), None), Ok(Value::Int(1)));
-}
-
-#[test]
-fn parse_reads_american_texts() {
-    let from = Kind::new(nvarchar(60), true);
-    for (text, to, wanted) in [
-        ("03/05/2024", SqlType::Date, Ok("2024-03-05")),
-        ("March 5, 2024 1:05 PM", SqlType::DateTime2 { scale: 0 }, Ok("2024-03-05 13:05:00")),
-        ("1,234.5", decimal(8, 2), Ok("1234.50")),
-        ("$1,234.5", SqlType::Money, Ok("1234.5000")),
-        ("x", SqlType::Int, Err(9819)),
-        ("", SqlType::Date, Err(9819)),
-        ("(getdate())", SqlType::DateTime, Err(9819)),
-        ("1", varchar(9), Err(10_761)),
-    ] {
-        let settings = Settings { date_format: DateFormat::DayMonthYear, ..Settings::default() };
-        let facts = Facts { settings, ..facts() };
-        let kind = Kind::new(to.clone(), true);
-        let found = parse(&Value::text(text), &from, &kind, &facts).map_err(|error| error.number);
-        assert_eq!(found, wanted.map(|text| value(text, &to)), "{text} as {to}");
-    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Functions, call by call.
 
+use cdc_fake::collation::named;
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
     relation::Settings,
     scalar::{
-        collation::named,
         conversion::convert,
         literal::{number_literal, text_literal},
         tests_support::facts,

@@ -1,7 +1,7 @@
 //! Types of operators and of alternatives, case by case.
 
 use super::*;
-use crate::scalar::collation::named;
+use cdc_fake::collation::named;
 
 fn kind(sql_type: SqlType) -> Kind {
     Kind::new(sql_type, false)
