@@ -12,7 +12,7 @@ use super::{
     Engine, RunReport, TableConfig,
     batch::{Step, Upper, seconds},
     retry::{Attempts, millis},
-    table::Table,
+    table::{Table, replaced},
 };
 use crate::{
     batch::Stamp,
@@ -28,7 +28,7 @@ use crate::{
 struct Run {
     tables: Vec<Table>,
     /// The newest high position and its time, so that an idle cycle is one query.
-    high: Option<Stamp>,
+    high: Option<Upper>,
     attempts: Attempts,
     /// Stop when every table has reached this.
     target: Option<Position>,
@@ -108,8 +108,14 @@ impl Engine {
         let upper = match run.target {
             // A run that ends reads up to where the source was when it began, not further.
             Some(target) if target < upper.stamp.position => {
-                let commit_time = self.source.commit_time(target).await?;
-                Upper { stamp: Stamp { position: target, commit_time } }
+                let bound = self.bound(target).await?;
+                if bound.entry_time.is_some() || self.all_at(run, bound) {
+                    bound
+                } else {
+                    // The log was replaced since, or cleanup is far ahead, which a guard tells.
+                    run.target = Some(upper.stamp.position);
+                    upper
+                }
             }
             _ => upper,
         };
@@ -120,7 +126,7 @@ impl Engine {
             return Ok(if once { Cycle::Finished } else { Cycle::Idle });
         }
         self.observer.on(&Event::CycleStarted { high: &upper.stamp, now });
-        let news = self.find_news(run, upper).await?;
+        let news = self.find_news(run, upper, once).await?;
         let moved = self.work(run, &news, upper, once, shutdown).await;
         if once && self.all_at(run, upper) {
             return Ok(Cycle::Finished);
@@ -128,18 +134,32 @@ impl Engine {
         Ok(if moved { Cycle::Busy } else { Cycle::Idle })
     }
 
-    /// The bound of this cycle. Its time is asked for only when the position has moved.
+    /// The bound of this cycle. Its time is asked for only when the position has moved, or when a
+    /// table failed: the log may have been replaced by one that reaches as far.
     async fn upper(&self, run: &mut Run, high: Bound) -> Result<Option<Upper>> {
         let Bound::At(position) = high else {
             return Ok(None);
         };
-        let stamp = match run.high {
-            Some(stamp) if stamp.position == position => stamp,
-            _ => Stamp { position, commit_time: self.source.commit_time(position).await? },
+        let tried = |table: &Table| table.stopped.is_none() && table.attempts.count() > 0;
+        let doubted = run.tables.iter().any(tried);
+        let upper = match run.high {
+            Some(upper) if upper.stamp.position == position && !doubted => upper,
+            _ => self.bound(position).await?,
         };
-        run.high = Some(stamp);
-        self.watch_silence(run, stamp);
-        Ok(Some(Upper { stamp }))
+        if upper.entry_time.is_none() {
+            // The newest position is an entry as long as the log is the same.
+            return Err(replaced(position));
+        }
+        run.high = Some(upper);
+        self.watch_silence(run, upper.stamp);
+        Ok(Some(upper))
+    }
+
+    /// A position as the bound of a cycle.
+    async fn bound(&self, position: Position) -> Result<Upper> {
+        let commit_time = self.source.commit_time(position).await?;
+        let entry_time = self.source.entry_time(position).await?;
+        Ok(Upper { stamp: Stamp { position, commit_time }, entry_time })
     }
 
     /// Warns once when the source has been silent for longer than its idle entries explain.
@@ -231,7 +251,7 @@ impl Engine {
     }
 
     /// For every table, whether it has changes up to the bound: one query for all.
-    async fn find_news(&self, run: &mut Run, upper: Upper) -> Result<Vec<bool>> {
+    async fn find_news(&self, run: &mut Run, upper: Upper, once: bool) -> Result<Vec<bool>> {
         let now = self.clock.now();
         let mut asked: Vec<(InstanceName, ClosedRange)> = Vec::new();
         let mut asked_by = Vec::new();
@@ -239,7 +259,11 @@ impl Engine {
             let Some(open) = table.open.as_ref().filter(|_| table.is_due(now)) else {
                 continue;
             };
-            let Some(range) = ClosedRange::after(open.known_until(), upper.stamp.position) else {
+            // What was known to be quiet was known of the log as it was then: a mark that will move
+            // needs an answer of this cycle.
+            let moves = once || self.progress_is_due(table);
+            let after = if moves { open.mark.end } else { open.known_until() };
+            let Some(range) = ClosedRange::after(after, upper.stamp.position) else {
                 continue;
             };
             for piece in plan::pieces(range, &open.instances) {
@@ -353,8 +377,7 @@ impl Engine {
         let Bound::At(position) = self.source.high().await? else {
             return Ok(upper);
         };
-        let commit_time = self.source.commit_time(position).await?;
-        Ok(Upper { stamp: Stamp { position, commit_time } })
+        self.bound(position).await
     }
 
     fn progress_is_due(&self, table: &Table) -> bool {
