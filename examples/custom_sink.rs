@@ -321,6 +321,7 @@ async fn feed(root: &Path) -> Result<()> {
         sequence: next_sequence(state.mark.as_ref()),
         end: stamp.position,
         commit_time: stamp.commit_time,
+        entry_time: stamp.commit_time,
         generation: 0,
     };
     let commit = Commit {

@@ -151,6 +151,7 @@ impl Manifest {
                 "sequence": mark.sequence,
                 "end": position_json(mark.end),
                 "commit_time": mark.commit_time.map(Timestamp::as_micros),
+                "entry_time": mark.entry_time.map(Timestamp::as_micros),
                 "generation": mark.generation,
             })),
             "verdict": self.verdict.map(|verdict| json!({
@@ -193,6 +194,7 @@ fn mark(value: &Value) -> Option<Mark> {
         sequence: value.get("sequence")?.as_u64()?,
         end: position(value.get("end")?)?,
         commit_time: optional(value.get("commit_time")?, time)?,
+        entry_time: optional(value.get("entry_time")?, time)?,
         generation: u32::try_from(value.get("generation")?.as_u64()?).ok()?,
     })
 }

@@ -47,8 +47,13 @@ impl Feeder {
     /// Commits what is staged with the next mark, which ends at `end`.
     pub(crate) async fn commit(&mut self, end: Stamp) -> Outcome<()> {
         let sequence = next_sequence(self.mark.as_ref());
-        let mark =
-            Mark { sequence, end: end.position, commit_time: end.commit_time, generation: 0 };
+        let mark = Mark {
+            sequence,
+            end: end.position,
+            commit_time: end.commit_time,
+            entry_time: end.commit_time,
+            generation: 0,
+        };
         let mut facts = BatchFacts::begun(RealClock.now());
         facts.counts.rows = std::mem::take(&mut self.rows);
         let done = self.table.commit(Commit { mark, facts, events: Vec::new() }).await?;

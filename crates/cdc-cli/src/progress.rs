@@ -178,6 +178,7 @@ mod tests {
             sequence: 1,
             end: cdc_core::Lsn::MAX.into(),
             commit_time: None,
+            entry_time: None,
             generation: 0,
         };
         let mut facts = BatchFacts::begun(Timestamp::from_micros(0));

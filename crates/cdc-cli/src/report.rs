@@ -323,7 +323,8 @@ mod tests {
     fn run() -> RunReport {
         let time = Timestamp::from_micros(1_383_458_400_000_000);
         let end = Lsn::from_u128(0x2A_0000_01F8_0003).expect("below 2^80").into();
-        let mark = Mark { sequence: 7, end, commit_time: Some(time), generation: 0 };
+        let mark =
+            Mark { sequence: 7, end, commit_time: Some(time), entry_time: None, generation: 0 };
         let verdict = Verdict {
             finalized_until: Some(time),
             end: Stamp { position: end, commit_time: Some(time) },

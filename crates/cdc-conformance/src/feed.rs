@@ -51,6 +51,7 @@ pub fn mark(width: usize, sequence: u64, number: u64) -> Result<Mark, Failure> {
         sequence,
         end: position(width, number)?,
         commit_time: Some(time(number)),
+        entry_time: Some(time(number)),
         generation: 0,
     })
 }

@@ -5,7 +5,9 @@
 //! 1. The high position is read, once for all tables. Where it has not moved, the cycle ends.
 //! 2. One more query tells which tables have changes up to it, and one their low positions.
 //! 3. Tables with changes are read, each up to the same bound or to its own limits, several at a
-//!    time. The low position is read again after the rows; only then rows and mark are committed.
+//!    time. After the rows, the low position is read again, and the entries of the mark and of the
+//!    bound are looked at: nothing was purged, and the log is the same. Only then rows and mark are
+//!    committed.
 //! 4. Tables without changes only move their mark, at a bounded rate, after their instances were
 //!    listed again: a newer instance may hold changes that the older one does not.
 //! 5. The verdict follows the mark.

@@ -95,20 +95,35 @@ fn ahead(after: Position, high: Option<Position>) -> Error {
 /// cleanup has passed it or the log is another one. `low` is the instance's low position,
 /// `observed` the time that the source gives for the mark's end now.
 ///
+/// A mark far below `low` passes when its entry is gone: the guard tells what more is gone.
+///
 /// # Errors
 /// [`ErrorKind::LineageBroken`] when the entry is missing or was another moment.
+/// [`ErrorKind::DataLoss`] when cleanup has taken the entry and nothing after it: nothing tells any
+/// more that what follows is of the same log.
 pub fn check_lineage(mark: &Mark, low: Position, observed: Option<crate::Timestamp>) -> Result<()> {
-    // A snapshot's stamp need not be an entry; below the low position entries are removed.
-    let Some(recorded) = mark.commit_time else {
+    // A snapshot's stamp need not be an entry.
+    let Some(recorded) = mark.recorded() else {
         return Ok(());
     };
-    if mark.end < low || observed == Some(recorded) || planted::is(Planted::RestoreNotNoticed) {
+    if planted::is(Planted::RestoreNotNoticed) {
         return Ok(());
     }
-    if let Some(observed) = observed
-        && is_same_entry(observed.micros_since(recorded))
-    {
+    let same = match observed {
+        Some(observed) => is_same_entry(mark, observed.micros_since(recorded)),
+        None => mark.end.increment() < low,
+    };
+    if same {
         return Ok(());
+    }
+    if observed.is_none() && mark.end < low {
+        return Err(Error::new(
+            ErrorKind::DataLoss,
+            "cleanup has removed the entry of the target's mark: whether the log is still the \
+             same cannot be told",
+        )
+        .with("mark", mark.end)
+        .with("low", low));
     }
     Err(Error::new(
         ErrorKind::LineageBroken,
@@ -119,17 +134,18 @@ pub fn check_lineage(mark: &Mark, low: Position, observed: Option<crate::Timesta
     .with("observed", observed.map_or_else(|| "none".to_owned(), |time| time.to_string())))
 }
 
-/// True for differences, observed less recorded, that one entry of one log can have.
-fn is_same_entry(micros: i64) -> bool {
+/// True for differences, observed less recorded, that the entry of a mark can have.
+fn is_same_entry(mark: &Mark, micros: i64) -> bool {
     const QUARTER_HOUR: i64 = 15 * 60 * 1_000_000;
     const WIDEST: i64 = 26 * 3600 * 1_000_000;
-    // Read in another zone: times never go back, so no data moves.
-    let zone_shift = micros % QUARTER_HOUR == 0;
-    // Marks keep the greatest time so far, which an entry that is out of order or was written
-    // after the clock was put back does not reach. A restored log gives its positions again, but
-    // later than the replaced log did.
-    let put_back = micros <= 0;
-    (zone_shift || put_back) && micros.abs() <= WIDEST
+    // Read in another zone, or as the other pass of a repeated interval, since the rows before it
+    // are gone: times never go back, so no data moves.
+    let shift = micros % QUARTER_HOUR == 0;
+    // A mark that knows its commit time alone has the greatest time so far, which an entry that is
+    // out of order or was written after the clock was put back does not reach. A restored log gives
+    // its positions again, but later than the replaced log did.
+    let put_back = mark.entry_time.is_none() && micros <= 0;
+    (shift || put_back) && micros.abs() <= WIDEST
 }
 
 /// A part of a range with the instance to read it from.

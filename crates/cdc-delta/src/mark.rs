@@ -66,6 +66,7 @@ impl Names {
         names.extend(
             ["generation", "commit_time", "commit_time.known", "pos.width"].map(|w| self.name(w)),
         );
+        names.extend(["entry_time", "entry_time.of"].map(|w| self.name(w)));
         names.extend((0..parts(Position::WIDTH_MAX)).map(|index| self.part(index)));
         names
     }
@@ -92,6 +93,11 @@ impl Names {
                 i64::try_from(bytes.len()).map_err(|_| Error::bug("position is too wide"))?,
             ),
         ];
+        if let Some(time) = mark.entry_time {
+            entries.push((self.name("entry_time"), time.as_micros()));
+            // Later marks may not have one and leave this one's behind.
+            entries.push((self.name("entry_time.of"), sequence));
+        }
         for (index, part) in bytes.chunks(PART).enumerate() {
             let number = part.iter().fold(0i64, |number, byte| (number << 8) | i64::from(*byte));
             entries.push((self.part(index), number));
@@ -131,6 +137,10 @@ impl Names {
             1 => Some(Timestamp::from_micros(entry("commit_time")?)),
             _ => return Err(self.damaged("commit_time.known")),
         };
+        let entry_time = match entries.get(&self.name("entry_time.of")) {
+            Some(of) if of == sequence => Some(Timestamp::from_micros(entry("entry_time")?)),
+            _ => None,
+        };
         Ok(Some(Mark {
             sequence: u64::try_from(*sequence)
                 .ok()
@@ -138,6 +148,7 @@ impl Names {
                 .ok_or_else(|| self.damaged("sequence"))?,
             end: Position::new(Epoch(small("epoch")?), &bytes)?,
             commit_time,
+            entry_time,
             generation: small("generation")?,
         }))
     }
@@ -191,12 +202,14 @@ mod tests {
             proptest::collection::vec(any::<u8>(), 1..=Position::WIDTH_MAX),
             any::<u32>(),
             proptest::option::of(any::<i64>()),
+            proptest::option::of(any::<i64>()),
             any::<u32>(),
         )
-            .prop_map(|(sequence, bytes, epoch, time, generation)| Mark {
+            .prop_map(|(sequence, bytes, epoch, time, entry_time, generation)| Mark {
                 sequence,
                 end: Position::new(Epoch(epoch), &bytes).expect("fits"),
                 commit_time: time.map(Timestamp::from_micros),
+                entry_time: entry_time.map(Timestamp::from_micros),
                 generation,
             })
     }
@@ -208,6 +221,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_mark_comes_back_whatever_was_there_before(before in any_mark(), mark in any_mark()) {
+            prop_assume!(before.sequence != mark.sequence);
             let names = Names::new("dbo.t");
             let entries = laid(&names, &[before, mark]);
             prop_assert_eq!(names.mark(&entries).expect("whole"), Some(mark));
@@ -224,6 +238,10 @@ mod tests {
             entries.remove(&name);
             if name == names.sequence() {
                 prop_assert_eq!(names.mark(&entries).expect("none"), None);
+            } else if name.ends_with("/entry_time.of") {
+                // As a target that was written before marks had it.
+                let without = Mark { entry_time: None, ..mark };
+                prop_assert_eq!(names.mark(&entries).expect("whole"), Some(without));
             } else if !(name.ends_with("/commit_time") && mark.commit_time.is_none()) {
                 let error = names.mark(&entries).expect_err("incomplete");
                 prop_assert_eq!(error.kind(), ErrorKind::InvalidData);
@@ -238,6 +256,7 @@ mod tests {
             sequence: 1,
             end: Position::new(Epoch(0), &[1; 10]).expect("fits"),
             commit_time: None,
+            entry_time: None,
             generation: 0,
         };
         for (entry, value) in

@@ -35,6 +35,7 @@ enum Fault {
     KeepsRowsOfADroppedTable,
     DropsAnIdleMark,
     DropsTheCommitTime,
+    DropsTheEntryTime,
     CutsThePosition,
     ForgetsTheGeneration,
     NeverAddsColumns,
@@ -204,6 +205,7 @@ impl TableSink for BrokenTable {
         match self.sink.fault {
             Fault::DropsAnIdleMark if staged.is_empty() => return Ok(Committed::Now),
             Fault::DropsTheCommitTime => commit.mark.commit_time = None,
+            Fault::DropsTheEntryTime => commit.mark.entry_time = None,
             Fault::ForgetsTheGeneration => commit.mark.generation = 0,
             Fault::CutsThePosition => {
                 let bytes: Vec<_> = commit.mark.end.as_bytes().iter().copied().take(10).collect();
@@ -421,6 +423,7 @@ fn first_mark() -> Commit {
             sequence: 1,
             end: Position::new(Epoch(0), &[1]).unwrap(),
             commit_time: None,
+            entry_time: None,
             generation: 0,
         },
         facts: cdc_core::BatchFacts::begun(Timestamp::from_micros(0)),
@@ -464,6 +467,7 @@ broken! {
         => "rows_of_a_dropped_table_never_appear";
     a_dropped_idle_mark_is_found: DropsAnIdleMark => "an_idle_commit_moves_the_mark";
     a_dropped_commit_time_is_found: DropsTheCommitTime => "a_mark_round_trips_every_field";
+    a_dropped_entry_time_is_found: DropsTheEntryTime => "a_mark_round_trips_every_field";
     a_cut_position_is_found: CutsThePosition => "a_mark_keeps_a_position_of_every_width";
     a_forgotten_generation_is_found: ForgetsTheGeneration => "a_mark_round_trips_every_field";
     an_evolve_without_effect_is_found: NeverAddsColumns

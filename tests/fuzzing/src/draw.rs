@@ -207,5 +207,7 @@ pub fn mark(input: &mut Unstructured<'_>) -> Result<Mark> {
         end: position(input)?,
         commit_time: moment(input)?,
         generation: input.arbitrary()?,
+        // Last, so that kept inputs mean what they meant.
+        entry_time: moment(input)?,
     })
 }

@@ -72,6 +72,7 @@ fn commit(sequence: u64, end: u128) -> Commit {
             sequence,
             end: Lsn::from_u128(end).unwrap().into(),
             commit_time,
+            entry_time: commit_time,
             generation: 0,
         },
         facts: BatchFacts::begun(Timestamp::from_micros(1)),

@@ -78,6 +78,10 @@ impl Entry {
             sequence: u64::try_from(sequence).map_err(|error| error.to_string())?,
             end: Position::new(Epoch(small("epoch")?), &bytes).map_err(|error| error.report())?,
             commit_time: known.then(|| Timestamp::from_micros(time)),
+            entry_time: match self.number(table, "entry_time.of") {
+                Some(of) if of == sequence => Some(Timestamp::from_micros(need("entry_time")?)),
+                _ => None,
+            },
             generation: small("generation")?,
         }))
     }

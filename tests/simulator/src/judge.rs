@@ -67,6 +67,7 @@ impl Judge<'_> {
             ErrorKind::Fenced => self.started > 1 || self.run.trouble.lates(),
             ErrorKind::DataLoss => match mark {
                 Some(mark) if self.is_purged(mark) || self.was_purged(mark) => true,
+                Some(mark) if self.is_unproven(mark) => true,
                 _ => self.may_start() && self.is_early(),
             },
             ErrorKind::LineageBroken => self.yard.auditor.may_be_replaced(self.table),
@@ -111,6 +112,15 @@ impl Judge<'_> {
         let forks = self.yard.stage.forks();
         let recent = forks.iter().filter(|fork| fork.moment >= self.begin);
         recent.filter_map(|fork| fork.held.get(self.table)).any(|held| is_purged(mark, held))
+    }
+
+    /// Cleanup has taken the mark's entry and nothing after it: no runner can tell that the log is
+    /// still the same.
+    fn is_unproven(&self, mark: Position) -> bool {
+        let mapping = self.yard.database.mapping();
+        let gone = mapping.iter().all(|entry| Position::from(entry.lsn) != mark);
+        let held = self.yard.stage.held_by(self.table);
+        gone && held.iter().any(|one| one.low == Some(mark.increment()))
     }
 
     /// The copy may not have begun when the runner looked: another may have begun it since.

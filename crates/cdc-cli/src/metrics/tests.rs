@@ -27,6 +27,7 @@ fn told() -> Metrics {
         sequence: 3,
         end: Lsn::MAX.into(),
         commit_time: Some(at(SIX + HOUR)),
+        entry_time: None,
         generation: 0,
     };
     let mut facts = BatchFacts::begun(at(SIX));

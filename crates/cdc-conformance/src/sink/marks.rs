@@ -22,18 +22,19 @@ pub(super) async fn a_mark_round_trips_every_field(harness: &dyn SinkHarness) ->
     let mut session = Session::open(harness, orders()).await?;
     let end = |bytes: [u8; WIDTH], epoch| Position::new(Epoch(epoch), &bytes);
     let late = Timestamp::from_micros(253_402_300_799_999_999);
+    let early = Timestamp::from_micros(-1);
     let fields = [
-        (end([0; WIDTH], 0)?, None, 0),
-        (end([0, 0, 0, 0, 0, 0, 0, 0, 1, 0], 0)?, Some(Timestamp::from_micros(-1)), 0),
-        (end([0x7f; WIDTH], 0)?, Some(Timestamp::from_micros(1_234_567)), 0),
-        (end([0x80; WIDTH], 0)?, None, 0),
-        (end([0xff; WIDTH], 0)?, Some(late), 0),
-        (end([0; WIDTH], 1)?, Some(late), 0),
-        (end([0xfe; WIDTH], 7)?, None, 3),
-        (end([0xff; WIDTH], u32::MAX)?, Some(late), u32::MAX),
+        (end([0; WIDTH], 0)?, None, None, 0),
+        (end([0, 0, 0, 0, 0, 0, 0, 0, 1, 0], 0)?, Some(early), Some(early), 0),
+        (end([0x7f; WIDTH], 0)?, Some(Timestamp::from_micros(1_234_567)), None, 0),
+        (end([0x80; WIDTH], 0)?, None, Some(early), 0),
+        (end([0xff; WIDTH], 0)?, Some(late), Some(early), 0),
+        (end([0; WIDTH], 1)?, Some(late), Some(late), 0),
+        (end([0xfe; WIDTH], 7)?, None, None, 3),
+        (end([0xff; WIDTH], u32::MAX)?, Some(late), Some(early), u32::MAX),
     ];
-    for (sequence, (end, commit_time, generation)) in (1..).zip(fields) {
-        let mark = Mark { sequence, end, commit_time, generation };
+    for (sequence, (end, commit_time, entry_time, generation)) in (1..).zip(fields) {
+        let mark = Mark { sequence, end, commit_time, entry_time, generation };
         session.commit_mark(mark).await?;
         session.check("after a mark").await?;
         session.reattach().await?;

@@ -11,7 +11,7 @@ use futures_util::{
 
 use super::{
     Engine,
-    table::{Open, Table},
+    table::{Open, Table, replaced},
 };
 use crate::{
     batch::{BatchEvent, BatchEventKind, BatchFacts, Commit, Origin, Stamp, TableBatch},
@@ -25,6 +25,7 @@ use crate::{
     retention::{self, Readiness},
     schema,
     table::{CaptureInstance, TableSpec},
+    time::Timestamp,
 };
 
 /// What became of a table in a cycle.
@@ -38,10 +39,24 @@ pub(super) enum Step {
     Advanced,
 }
 
-/// The upper bound that all tables of a cycle share.
+/// The upper bound that all tables of a cycle share. Its time is the source's, asked for alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Upper {
     pub(super) stamp: Stamp,
+}
+
+/// Where a batch ends.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    stamp: Stamp,
+    /// The time of the entry at the end, asked for alone; none when there is no such entry.
+    entry_time: Option<Timestamp>,
+}
+
+impl End {
+    const fn of(upper: Upper) -> Self {
+        Self { stamp: upper.stamp, entry_time: upper.stamp.commit_time }
+    }
 }
 
 /// Where reading a batch came to.
@@ -84,17 +99,17 @@ impl Engine {
             Ok(read) => read,
             Err(error) => return Err(self.give_up(&name, open, error).await),
         };
-        let end = match cut_at {
-            Some(stamp) => stamp,
-            None => self.stamp(range, upper, &facts).await?,
+        let end = match self.end(range, upper, cut_at, &facts).await {
+            Ok(end) => end,
+            Err(error) => return Err(self.give_up(&name, open, error).await),
         };
-        let read_range = ClosedRange::new(range.from(), end.position)
+        let read_range = ClosedRange::new(range.from(), end.stamp.position)
             .ok_or_else(|| Error::bug("batch ends before it begins"))?;
         let pieces: Vec<_> = plan::pieces(read_range, &instances);
-        if let Err(error) = self.guard_read(&open.mark, &pieces, &mut facts).await {
+        if let Err(error) = self.guard_read(&open.mark, end, upper, &pieces, &mut facts).await {
             return Err(self.give_up(&name, open, error).await);
         }
-        events.retain(|event| event.at.position <= end.position);
+        events.retain(|event| event.at.position <= end.stamp.position);
         self.commit(table, end, facts, events, begun).await?;
         Ok(Step::Advanced)
     }
@@ -122,8 +137,9 @@ impl Engine {
         let mut facts = BatchFacts::begun(started_at);
         facts.source_commit_time = upper.stamp.commit_time;
         let events = self.follow_schema(open, &pieces).await?;
-        self.guard_read(&open.mark, &pieces, &mut facts).await?;
-        self.commit(table, upper.stamp, facts, events, begun).await?;
+        let end = End::of(upper);
+        self.guard_read(&open.mark, end, upper, &pieces, &mut facts).await?;
+        self.commit(table, end, facts, events, begun).await?;
         Ok(true)
     }
 
@@ -183,15 +199,18 @@ impl Engine {
     }
 
     /// The guard after the read, on the instance of every piece: nothing was removed, and the log
-    /// is still the one that the mark was taken from.
+    /// is still the one that the mark was taken from and that the cycle's bound is of.
     async fn guard_read(
         &self,
         mark: &Mark,
+        end: End,
+        upper: Upper,
         pieces: &[Piece<'_>],
         facts: &mut BatchFacts,
     ) -> Result<()> {
         // Before the low position, which cleanup moves before it removes an entry.
         let observed = self.source.commit_time(mark.end).await?;
+        let bound = self.source.commit_time(upper.stamp.position).await?;
         let lows = self.lows(pieces).await?;
         let observed = if planted::is(Planted::LineageReadAfterLow) {
             self.source.commit_time(mark.end).await?
@@ -202,9 +221,13 @@ impl Engine {
         for (piece, low) in pieces.iter().zip(lows) {
             let low = retention::guard_after(piece.instance, piece.range, low)?;
             if last.is_none() {
-                plan::check_lineage(mark, low, observed)?;
+                self.check_lineage(mark, low, observed).await?;
             }
             last = Some(low);
+        }
+        // A restore in the middle: the mark's entry may be older than it, and what was read is not.
+        if bound != upper.stamp.commit_time || end.entry_time.is_none() {
+            return Err(replaced(upper.stamp.position));
         }
         if let Some(low) = last {
             facts.retention_watermark = self.source.commit_time(low).await?;
@@ -341,33 +364,36 @@ impl Engine {
         Ok(ReadOut { facts, cut_at: None })
     }
 
-    /// The stamp of a range's end: the bound's, the last row's, or asked of the source.
-    async fn stamp(&self, range: ClosedRange, upper: Upper, facts: &BatchFacts) -> Result<Stamp> {
-        let position = range.to();
-        if position == upper.stamp.position && !planted::is(Planted::IdleEndDropped) {
-            return Ok(upper.stamp);
+    /// Where a batch ends: at the cut, at the bound, at the last row, or at the range's end.
+    async fn end(
+        &self,
+        range: ClosedRange,
+        upper: Upper,
+        cut_at: Option<Stamp>,
+        facts: &BatchFacts,
+    ) -> Result<End> {
+        let dropped = planted::is(Planted::IdleEndDropped);
+        let last = facts.counts.last.filter(|last| last.position == range.to() || dropped);
+        if cut_at.is_none() && range.to() == upper.stamp.position && !(dropped && last.is_some()) {
+            return Ok(End::of(upper));
         }
-        if let Some(last) = facts
-            .counts
-            .last
-            .filter(|last| last.position == position || planted::is(Planted::IdleEndDropped))
-        {
-            return Ok(last);
-        }
-        Ok(Stamp { position, commit_time: self.source.commit_time(position).await? })
+        let known = cut_at.or(last);
+        let position = known.map_or(range.to(), |stamp| stamp.position);
+        let entry_time = self.source.commit_time(position).await?;
+        Ok(End { stamp: known.unwrap_or(Stamp { position, commit_time: entry_time }), entry_time })
     }
 
     /// Commits what is staged with the mark that ends at `end`, then publishes the verdict.
     async fn commit(
         &self,
         table: &mut Table,
-        end: Stamp,
+        end: End,
         mut facts: BatchFacts,
         events: Vec<BatchEvent>,
         begun: Duration,
     ) -> Result<()> {
         if planted::is(Planted::VerdictBeforeCommit) {
-            self.publish(table, end).await?;
+            self.publish(table, end.stamp).await?;
         }
         let Some(open) = table.open.as_mut() else {
             return Ok(());
@@ -406,17 +432,18 @@ impl Engine {
 }
 
 /// The mark after `mark` of a batch that ends at `end`.
-fn next_mark(mark: &Mark, end: Stamp, facts: &BatchFacts) -> Mark {
+fn next_mark(mark: &Mark, end: End, facts: &BatchFacts) -> Mark {
     let reused = planted::is(Planted::SequenceReused) && facts.counts.rows == 0;
     Mark {
         sequence: mark.sequence.saturating_add(u64::from(!reused)),
-        end: end.position,
+        end: end.stamp.position,
         // Times never go back in log order, whatever a later reading says.
         commit_time: if planted::is(Planted::MarkTimeGoesBack) {
-            end.commit_time
+            end.stamp.commit_time
         } else {
-            end.commit_time.max(mark.commit_time)
+            end.stamp.commit_time.max(mark.commit_time)
         },
+        entry_time: end.entry_time,
         generation: mark.generation,
     }
 }

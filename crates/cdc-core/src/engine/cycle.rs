@@ -12,7 +12,7 @@ use super::{
     Engine, RunReport, TableConfig,
     batch::{Step, Upper, seconds},
     retry::{Attempts, millis},
-    table::Table,
+    table::{Table, replaced},
 };
 use crate::{
     batch::Stamp,
@@ -109,7 +109,14 @@ impl Engine {
             // A run that ends reads up to where the source was when it began, not further.
             Some(target) if target < upper.stamp.position => {
                 let commit_time = self.source.commit_time(target).await?;
-                Upper { stamp: Stamp { position: target, commit_time } }
+                let bound = Upper { stamp: Stamp { position: target, commit_time } };
+                if commit_time.is_some() || self.all_at(run, bound) {
+                    bound
+                } else {
+                    // The log was replaced since, or cleanup is far ahead, which a guard tells.
+                    run.target = Some(upper.stamp.position);
+                    upper
+                }
             }
             _ => upper,
         };
@@ -120,7 +127,7 @@ impl Engine {
             return Ok(if once { Cycle::Finished } else { Cycle::Idle });
         }
         self.observer.on(&Event::CycleStarted { high: &upper.stamp, now });
-        let news = self.find_news(run, upper).await?;
+        let news = self.find_news(run, upper, once).await?;
         let moved = self.work(run, &news, upper, once, shutdown).await;
         if once && self.all_at(run, upper) {
             return Ok(Cycle::Finished);
@@ -128,15 +135,22 @@ impl Engine {
         Ok(if moved { Cycle::Busy } else { Cycle::Idle })
     }
 
-    /// The bound of this cycle. Its time is asked for only when the position has moved.
+    /// The bound of this cycle. Its time is asked for only when the position has moved, or when a
+    /// table failed: the log may have been replaced by one that reaches as far.
     async fn upper(&self, run: &mut Run, high: Bound) -> Result<Option<Upper>> {
         let Bound::At(position) = high else {
             return Ok(None);
         };
+        let tried = |table: &Table| table.stopped.is_none() && table.attempts.count() > 0;
+        let doubted = run.tables.iter().any(tried);
         let stamp = match run.high {
-            Some(stamp) if stamp.position == position => stamp,
+            Some(stamp) if stamp.position == position && !doubted => stamp,
             _ => Stamp { position, commit_time: self.source.commit_time(position).await? },
         };
+        if stamp.commit_time.is_none() {
+            // The newest position is an entry as long as the log is the same.
+            return Err(replaced(position));
+        }
         run.high = Some(stamp);
         self.watch_silence(run, stamp);
         Ok(Some(Upper { stamp }))
@@ -231,7 +245,7 @@ impl Engine {
     }
 
     /// For every table, whether it has changes up to the bound: one query for all.
-    async fn find_news(&self, run: &mut Run, upper: Upper) -> Result<Vec<bool>> {
+    async fn find_news(&self, run: &mut Run, upper: Upper, once: bool) -> Result<Vec<bool>> {
         let now = self.clock.now();
         let mut asked: Vec<(InstanceName, ClosedRange)> = Vec::new();
         let mut asked_by = Vec::new();
@@ -239,7 +253,11 @@ impl Engine {
             let Some(open) = table.open.as_ref().filter(|_| table.is_due(now)) else {
                 continue;
             };
-            let Some(range) = ClosedRange::after(open.known_until(), upper.stamp.position) else {
+            // What was known to be quiet was known of the log as it was then: a mark that will move
+            // needs an answer of this cycle.
+            let moves = once || self.progress_is_due(table);
+            let after = if moves { open.mark.end } else { open.known_until() };
+            let Some(range) = ClosedRange::after(after, upper.stamp.position) else {
                 continue;
             };
             for piece in plan::pieces(range, &open.instances) {

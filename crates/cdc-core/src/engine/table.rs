@@ -161,6 +161,7 @@ impl Engine {
             sequence: mark::next_sequence(None),
             end: start.position,
             commit_time: start.commit_time,
+            entry_time: start.commit_time,
             generation: 0,
         };
         let facts = BatchFacts::begun(self.clock.now());
@@ -183,9 +184,26 @@ impl Engine {
         let observed = self.source.commit_time(mark.end).await?;
         let bounds = self.source.low(std::slice::from_ref(&holder.name)).await?;
         match bounds.first() {
-            Some(Bound::At(low)) => plan::check_lineage(mark, *low, observed),
+            Some(Bound::At(low)) => self.check_lineage(mark, *low, observed).await,
             _ => Ok(()),
         }
+    }
+
+    /// Checks that a mark belongs to the log. Its entry is asked for again before it does not: a
+    /// restore between the two questions makes answers that fit neither log.
+    pub(super) async fn check_lineage(
+        &self,
+        mark: &Mark,
+        low: Position,
+        observed: Option<Timestamp>,
+    ) -> Result<()> {
+        let Err(error) = plan::check_lineage(mark, low, observed) else {
+            return Ok(());
+        };
+        if self.source.commit_time(mark.end).await? == observed {
+            return Err(error);
+        }
+        Err(replaced(mark.end).caused_by(error))
     }
 
     /// Checks that the source has what a mark's end stands for. The high position of a cycle may be
@@ -236,8 +254,16 @@ impl Engine {
             StartAt::After(position) => position.in_epoch(low.epoch()),
             StartAt::Since(moment) => self.since(&config.target, moment, low).await?,
         };
-        Self::check_start(config, position, low, high)?;
+        self.check_start(config, position, low, high).await?;
+        if position < low {
+            // An entry there may go at any time, and would be looked for.
+            return Ok(Some(Stamp { position, commit_time: None }));
+        }
         let commit_time = self.source.commit_time(position).await?;
+        let is_entry = matches!(config.start, StartAt::Latest | StartAt::Since(_));
+        if is_entry && commit_time.is_none() {
+            return Err(replaced(position));
+        }
         Ok(Some(Stamp { position, commit_time }))
     }
 
@@ -263,7 +289,8 @@ impl Engine {
         })
     }
 
-    fn check_start(
+    async fn check_start(
+        &self,
         config: &TableConfig,
         start: Position,
         low: Position,
@@ -280,13 +307,22 @@ impl Engine {
             .with("low", low)
             .remedy("start at earliest, or load the table from a snapshot first"));
         }
-        match high {
-            Bound::At(high) if start > high => {
+        if !matches!(high, Bound::At(high) if start > high) {
+            return Ok(());
+        }
+        // The high position of a cycle is older than an answer that came after it.
+        match self.source.high().await? {
+            Bound::At(newer) if start <= newer => {
+                Err(place(Error::new(ErrorKind::Conflict, "the source has reached the start now"))
+                    .with("high", newer)
+                    .remedy("nothing: the table is opened again"))
+            }
+            Bound::At(high) => {
                 Err(place(Error::new(ErrorKind::Config, "the start lies in the source's future"))
                     .with("high", high)
                     .remedy("start at a position the source has reached, or at latest"))
             }
-            _ => Ok(()),
+            Bound::Null | Bound::Zero => Err(replaced(start)),
         }
     }
 
@@ -397,4 +433,12 @@ impl Engine {
             Err(_) => error,
         }
     }
+}
+
+/// What is said when answers of one cycle are of two logs: nothing of it is kept, and the table is
+/// opened again, which tells whether its mark is of the log that there is now.
+pub(super) fn replaced(at: Position) -> Error {
+    Error::new(ErrorKind::Conflict, "the source's log was replaced while it was read")
+        .with("position", at)
+        .remedy("nothing while the source is being restored: the table is read again")
 }

@@ -150,7 +150,7 @@ fn instance(name: &str, start: u128) -> CaptureInstance {
 }
 
 fn mark(sequence: u64, end: u128) -> Mark {
-    Mark { sequence, end: at(end), commit_time: None, generation: 0 }
+    Mark { sequence, end: at(end), commit_time: None, entry_time: None, generation: 0 }
 }
 
 /// Change rows, an insert a commit.
@@ -174,11 +174,14 @@ fn source(high: u128) -> MockSrc {
     source.expect_high().returning(move || Ok(Bound::At(at(high))));
     source.expect_schema_changes().returning(|_, _| Ok(Vec::new()));
     source.expect_name().return_const("test".to_owned());
-    source.expect_commit_time().returning(|position| {
-        let number = crate::Lsn::try_from(position).expect("an LSN").to_u128();
-        Ok(Some(time(i64::try_from(number).expect("small"))))
-    });
+    source.expect_commit_time().returning(hours);
     source
+}
+
+/// Every position is an entry, as many hours after the epoch as its number says.
+fn hours(position: Position) -> Result<Option<Timestamp>> {
+    let number = crate::Lsn::try_from(position).expect("an LSN").to_u128();
+    Ok(Some(time(i64::try_from(number).expect("small"))))
 }
 
 /// A sink whose table holds `held` and gives out `tables` at each attach.
@@ -479,6 +482,94 @@ fn a_run_that_was_stopped_before_its_end_says_so() {
         let kinds: Vec<_> = report.errors().map(Error::kind).collect();
         assert_eq!(kinds, [ErrorKind::Cancelled], "{sleeps}");
     }
+}
+
+/// A source whose log is replaced at some call: from then on the entries from 5 on are others.
+fn restored(replaced: &Arc<AtomicUsize>) -> MockSrc {
+    let mut source = MockSrc::new();
+    source.expect_instances().returning(|_| Ok(vec![instance("dbo_t", 1)]));
+    source.expect_high().returning(|| Ok(Bound::At(at(9))));
+    source.expect_name().return_const("test".to_owned());
+    source.expect_schema_changes().returning(|_, _| Ok(Vec::new()));
+    source.expect_low().returning(|_| Ok(vec![Bound::At(at(1))]));
+    let replaced = Arc::clone(replaced);
+    source.expect_commit_time().returning(move |position| {
+        let minutes = if position >= at(5) { replaced.load(Ordering::SeqCst) } else { 0 };
+        let minutes = i64::try_from(minutes).expect("small");
+        Ok(hours(position)?.map(|time| time.plus_micros(minutes * 60_000_000)))
+    });
+    source
+}
+
+#[test]
+fn what_was_read_before_a_restore_is_not_committed_after_it() {
+    let replaced = Arc::new(AtomicUsize::new(0));
+    let mut source = restored(&replaced);
+    source.expect_has_changes().returning(|_| Ok(vec![true]));
+    source.expect_changes().times(2).returning(move |_| {
+        // The first read is the replaced log's, the second the other's.
+        let first = replaced.swap(7, Ordering::SeqCst) == 0;
+        let rows = if first { inserts(&[6]) } else { inserts(&[7, 8]) };
+        Ok(Box::pin(stream::iter([Ok(rows)])))
+    });
+    let held = held(3);
+    let mut first = MockTab::new();
+    first.expect_stage().times(1).returning(|_| Ok(()));
+    first.expect_discard().times(1).returning(|| Ok(()));
+    let mut second = closing();
+    second.expect_stage().times(1).returning(|_| Ok(()));
+    second.expect_commit().times(1).returning(storing(Arc::clone(&held), || Ok(Committed::Now)));
+    let bench = bench(source, sink(held, vec![first, second]), 9, Settings::default());
+    let report = block_on(bench.engine.run_once(vec![table()], &bench.shutdown));
+    assert_eq!(report.errors().count(), 0);
+    assert_eq!(report.tables[0].rows, 2);
+    let other = time(9).plus_micros(7 * 60_000_000);
+    assert_eq!(
+        report.tables[0].mark.map(|mark| (mark.end, mark.entry_time)),
+        Some((at(9), Some(other)))
+    );
+}
+
+#[test]
+fn silence_before_a_restore_is_no_silence_after_it() {
+    let replaced = Arc::new(AtomicUsize::new(0));
+    let mut source = restored(&replaced);
+    let asked = AtomicUsize::new(0);
+    source.expect_has_changes().returning(move |_| {
+        // Quiet in the log before; the restored one has a change at 6.
+        Ok(vec![asked.fetch_add(1, Ordering::SeqCst) > 0])
+    });
+    source.expect_changes().returning(|request| {
+        assert_eq!(request.range, ClosedRange::new(at(4), at(9)).expect("range"));
+        Ok(Box::pin(stream::iter([Ok(inserts(&[6]))])))
+    });
+    let held = held(3);
+    let mut only = closing();
+    only.expect_stage().times(1).returning(|_| Ok(()));
+    only.expect_commit().times(1).returning(storing(Arc::clone(&held), || Ok(Committed::Now)));
+    let bench = bench(source, sink(held, vec![only]), 40, Settings::default());
+    let report = block_on(bench.engine.run(vec![table()], &bench.shutdown));
+    assert_eq!(report.errors().count(), 0);
+    assert_eq!(report.tables[0].rows, 1);
+}
+
+#[test]
+fn a_restore_between_two_answers_is_no_other_log_of_the_marks() {
+    // Cleanup has taken the mark's entry; the restore brings it back before its low is asked for.
+    let asked = AtomicUsize::new(0);
+    let mut source = MockSrc::new();
+    source.expect_instances().returning(|_| Ok(vec![instance("dbo_t", 1)]));
+    source.expect_high().returning(|| Ok(Bound::At(at(9))));
+    source.expect_low().returning(|_| Ok(vec![Bound::At(at(1))]));
+    source.expect_commit_time().returning(move |position| {
+        let gone = position == at(9) && asked.fetch_add(1, Ordering::SeqCst) == 1;
+        if gone { Ok(None) } else { hours(position) }
+    });
+    let mark = Mark { commit_time: Some(time(9)), entry_time: Some(time(9)), ..mark(4, 9) };
+    let sink = sink(Arc::new(Mutex::new(mark)), vec![closing()]);
+    let bench = bench(source, sink, 9, Settings::default());
+    let report = block_on(bench.engine.run_once(vec![table()], &bench.shutdown));
+    assert_eq!(report.errors().count(), 0);
 }
 
 /// A clock that is set an hour back at every look; a millisecond passes between two looks.

@@ -73,9 +73,13 @@ fn the_newer_instance_is_read_from_its_start() {
 #[test]
 fn a_mark_whose_entry_is_gone_or_moved_belongs_to_another_log() {
     let time = Timestamp::from_micros(1_000_000_000_000);
-    let mark = Mark { sequence: 3, end: at(50), commit_time: Some(time), generation: 0 };
+    let mark =
+        Mark { sequence: 3, end: at(50), commit_time: Some(time), entry_time: None, generation: 0 };
     assert!(check_lineage(&mark, at(10), Some(time)).is_ok());
-    assert!(check_lineage(&mark, at(51), None).is_ok(), "cleanup has passed it");
+    assert!(
+        check_lineage(&mark, at(52), None).is_ok(),
+        "cleanup has passed it, as the guard tells"
+    );
     assert!(check_lineage(&Mark { commit_time: None, ..mark }, at(10), None).is_ok());
     let hour = time.plus_micros(-3_600_000_000);
     assert!(check_lineage(&mark, at(10), Some(hour)).is_ok(), "another zone setting");
@@ -86,6 +90,36 @@ fn a_mark_whose_entry_is_gone_or_moved_belongs_to_another_log() {
         let error = check_lineage(&mark, at(10), observed).expect_err("another log");
         assert_eq!(error.kind(), ErrorKind::LineageBroken);
     }
+}
+
+#[test]
+fn a_mark_that_knows_its_entrys_time_is_not_deceived_by_a_clock_that_was_put_back() {
+    let time = Timestamp::from_micros(1_000_000_000_000);
+    let entry_time = Some(time.plus_micros(-7_000_000));
+    let mark =
+        Mark { sequence: 3, end: at(50), commit_time: Some(time), entry_time, generation: 0 };
+    assert!(check_lineage(&mark, at(10), entry_time).is_ok(), "the clock had been put back");
+    let pass = entry_time.map(|time| time.plus_micros(-1_800_000_000));
+    assert!(check_lineage(&mark, at(10), pass).is_ok(), "the rows before it are gone");
+    // A restored log gives the position again, in an hour that the clock shows twice.
+    let again = entry_time.map(|time| time.plus_micros(-1_234_567_000));
+    for observed in [again, Some(time), None] {
+        let error = check_lineage(&mark, at(10), observed).expect_err("another log");
+        assert_eq!(error.kind(), ErrorKind::LineageBroken);
+    }
+}
+
+#[test]
+fn a_mark_right_before_the_low_position_passes_only_while_its_entry_is_there() {
+    let entry_time = Some(Timestamp::from_micros(1_000_000_000_000));
+    let mark =
+        Mark { sequence: 3, end: at(50), commit_time: entry_time, entry_time, generation: 0 };
+    assert!(check_lineage(&mark, at(51), entry_time).is_ok());
+    let error = check_lineage(&mark, at(51), None).expect_err("nothing tells the log");
+    assert_eq!(error.kind(), ErrorKind::DataLoss);
+    let other = entry_time.map(|time| time.plus_micros(1));
+    let error = check_lineage(&mark, at(51), other).expect_err("another entry");
+    assert_eq!(error.kind(), ErrorKind::LineageBroken);
 }
 
 /// Splits `commits` (ids in order, one a row) as the engine does: reads in arrays of `step`

@@ -93,6 +93,7 @@ mod rules {
             sequence: 1,
             end: at(9),
             commit_time: Some(Timestamp::from_micros(7)),
+            entry_time: Some(Timestamp::from_micros(7)),
             generation: 0,
         };
         let other = || plan::check_lineage(&mark, at(1), None).is_ok();

@@ -41,6 +41,7 @@ fn commit(sequence: u64) -> Commit {
             sequence,
             end: Position::new(Epoch(0), &sequence.to_be_bytes()).unwrap(),
             commit_time: None,
+            entry_time: None,
             generation: 0,
         },
         facts: BatchFacts::begun(Timestamp::from_micros(0)),

@@ -142,7 +142,7 @@ fn of_two() -> MockSrc {
     source.expect_instances().returning(|_| Ok(vec![instance("dbo_t", 1), instance("dbo_t_2", 6)]));
     source.expect_high().returning(|| Ok(Bound::At(at(9))));
     source.expect_schema_changes().returning(|_, _| Ok(Vec::new()));
-    source.expect_commit_time().returning(|_| Ok(None));
+    source.expect_commit_time().returning(hours);
     with_changes(&mut source, &[4, 7]);
     source
 }
@@ -222,7 +222,7 @@ fn a_table_runs_ahead_of_its_cycle_when_it_asks_for_a_bound_of_its_own() {
             Ok(Bound::At(at(if asked.fetch_add(1, Ordering::SeqCst) == 0 { 5 } else { 9 })))
         });
         source.expect_schema_changes().returning(|_, _| Ok(Vec::new()));
-        source.expect_commit_time().returning(|_| Ok(None));
+        source.expect_commit_time().returning(hours);
         source.expect_low().returning(|names| Ok(vec![Bound::At(at(1)); names.len()]));
         with_changes(&mut source, &[7]);
         run(source, mark(1, 3), eager(), 3)
@@ -266,7 +266,7 @@ fn extended() -> (MockSrc, Arc<Mutex<Vec<usize>>>) {
         })
     });
     source.expect_high().returning(|| Ok(Bound::At(at(9))));
-    source.expect_commit_time().returning(|_| Ok(None));
+    source.expect_commit_time().returning(hours);
     source.expect_schema_changes().returning(|_, _| Ok(Vec::new()));
     source.expect_has_changes().returning(|asked| Ok(vec![false; asked.len()]));
     source.expect_low().returning(|names| Ok(vec![Bound::At(at(1)); names.len()]));
