@@ -258,7 +258,8 @@ impl Engine {
             // needs an answer of this cycle.
             table.moves = once || self.progress_is_due(table);
             let Some(open) = &table.open else { continue };
-            let after = if table.moves { open.mark.end } else { open.known_until() };
+            let anew = table.moves && !planted::is(Planted::SilenceRemembered);
+            let after = if anew { open.mark.end } else { open.known_until() };
             let Some(range) = ClosedRange::after(after, upper.stamp.position) else {
                 continue;
             };

@@ -69,9 +69,7 @@ fn a_mark_that_another_runner_moved_while_it_was_looked_up_tells_of_no_loss() {
     source.expect_high().returning(|| Ok(Bound::At(at(9))));
     // Cleanup has followed the newer mark, up to the position behind the older one.
     source.expect_low().returning(|_| Ok(vec![Bound::At(at(4))]));
-    source
-        .expect_commit_time()
-        .returning(move |position| Ok((position == at(9)).then(|| time(9))));
+    source.expect_commit_time().returning(move |position| Ok((position == at(9)).then(|| time(9))));
     let asked = AtomicUsize::new(0);
     let mut sink = MockTarget::new();
     sink.expect_capabilities().return_const(SinkCapabilities::least());
