@@ -422,7 +422,7 @@ impl Engine {
     }
 
     /// What a start or a mark that the source does not have means while a table is opened: nothing
-    /// when another runner has moved the mark meanwhile, and the source removed what lies behind it.
+    /// when another runner has moved the mark meanwhile, and cleanup followed it.
     async fn moved_or(&self, spec: &TableSpec, held: Option<Mark>, error: Error) -> Error {
         if error.kind().retry() != Retry::Stop {
             return error;
@@ -439,9 +439,9 @@ impl Engine {
         }
     }
 
-    /// What a loss or another log means that was found behind the mark of an attached table: nothing
-    /// when a newer runner has the table by now. That one has moved the mark on, and the source may
-    /// remove what lies behind it.
+    /// What a loss or another log means that was found behind an attached table's mark: nothing
+    /// when a newer runner has the table by now. That one has moved the mark on, and cleanup may
+    /// take what lies behind it.
     pub(super) async fn superseded_or(&self, table: &mut Table, error: Error) -> Error {
         let alarms = matches!(error.kind(), ErrorKind::DataLoss | ErrorKind::LineageBroken);
         let Some(open) = table.open.as_mut().filter(|_| alarms) else {
