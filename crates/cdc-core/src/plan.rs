@@ -138,8 +138,8 @@ pub fn check_lineage(mark: &Mark, low: Position, observed: Option<crate::Timesta
 fn is_same_entry(mark: &Mark, micros: i64) -> bool {
     const QUARTER_HOUR: i64 = 15 * 60 * 1_000_000;
     const WIDEST: i64 = 26 * 3600 * 1_000_000;
-    // Read in another zone, or as the other pass of a repeated interval, since the rows before it
-    // are gone: times never go back, so no data moves.
+    // Read in another zone, or as the other pass of a repeated interval: times never go back, so no
+    // data moves.
     let shift = micros % QUARTER_HOUR == 0;
     // A mark that knows its commit time alone has the greatest time so far, which an entry that is
     // out of order or was written after the clock was put back does not reach. A restored log gives

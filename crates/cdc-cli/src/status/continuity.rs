@@ -31,7 +31,7 @@ pub(super) async fn check(
     };
     let high = source.high().await?;
     // Before the low positions, which cleanup moves before it removes an entry.
-    let observed = source.commit_time(mark.end).await?;
+    let observed = source.entry_time(mark.end).await?;
     let names: Vec<_> = instances.iter().map(|instance| instance.name.clone()).collect();
     let answers = source.low(&names).await?;
     if answers.len() != names.len() {

@@ -39,23 +39,25 @@ pub(super) enum Step {
     Advanced,
 }
 
-/// The upper bound that all tables of a cycle share. Its time is the source's, asked for alone.
+/// The upper bound that all tables of a cycle share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Upper {
     pub(super) stamp: Stamp,
+    /// The time of the entry there by its own reading.
+    pub(super) entry_time: Option<Timestamp>,
 }
 
 /// Where a batch ends.
 #[derive(Clone, Copy, Debug)]
 struct End {
     stamp: Stamp,
-    /// The time of the entry at the end, asked for alone; none when there is no such entry.
+    /// The time of the entry at the end by its own reading; none when there is no such entry.
     entry_time: Option<Timestamp>,
 }
 
 impl End {
     const fn of(upper: Upper) -> Self {
-        Self { stamp: upper.stamp, entry_time: upper.stamp.commit_time }
+        Self { stamp: upper.stamp, entry_time: upper.entry_time }
     }
 }
 
@@ -209,11 +211,11 @@ impl Engine {
         facts: &mut BatchFacts,
     ) -> Result<()> {
         // Before the low position, which cleanup moves before it removes an entry.
-        let observed = self.source.commit_time(mark.end).await?;
-        let bound = self.source.commit_time(upper.stamp.position).await?;
+        let observed = self.source.entry_time(mark.end).await?;
+        let bound = self.source.entry_time(upper.stamp.position).await?;
         let lows = self.lows(pieces).await?;
         let observed = if planted::is(Planted::LineageReadAfterLow) {
-            self.source.commit_time(mark.end).await?
+            self.source.entry_time(mark.end).await?
         } else {
             observed
         };
@@ -226,7 +228,7 @@ impl Engine {
             last = Some(low);
         }
         // A restore in the middle: the mark's entry may be older than it, and what was read is not.
-        if bound != upper.stamp.commit_time || end.entry_time.is_none() {
+        if bound != upper.entry_time || end.entry_time.is_none() {
             return Err(replaced(upper.stamp.position));
         }
         if let Some(low) = last {
@@ -379,8 +381,11 @@ impl Engine {
         }
         let known = cut_at.or(last);
         let position = known.map_or(range.to(), |stamp| stamp.position);
-        let entry_time = self.source.commit_time(position).await?;
-        Ok(End { stamp: known.unwrap_or(Stamp { position, commit_time: entry_time }), entry_time })
+        let stamp = match known {
+            Some(stamp) => stamp,
+            None => Stamp { position, commit_time: self.source.commit_time(position).await? },
+        };
+        Ok(End { stamp, entry_time: self.source.entry_time(position).await? })
     }
 
     /// Commits what is staged with the mark that ends at `end`, then publishes the verdict.

@@ -28,7 +28,7 @@ use crate::{
 struct Run {
     tables: Vec<Table>,
     /// The newest high position and its time, so that an idle cycle is one query.
-    high: Option<Stamp>,
+    high: Option<Upper>,
     attempts: Attempts,
     /// Stop when every table has reached this.
     target: Option<Position>,
@@ -108,9 +108,8 @@ impl Engine {
         let upper = match run.target {
             // A run that ends reads up to where the source was when it began, not further.
             Some(target) if target < upper.stamp.position => {
-                let commit_time = self.source.commit_time(target).await?;
-                let bound = Upper { stamp: Stamp { position: target, commit_time } };
-                if commit_time.is_some() || self.all_at(run, bound) {
+                let bound = self.bound(target).await?;
+                if bound.entry_time.is_some() || self.all_at(run, bound) {
                     bound
                 } else {
                     // The log was replaced since, or cleanup is far ahead, which a guard tells.
@@ -143,17 +142,24 @@ impl Engine {
         };
         let tried = |table: &Table| table.stopped.is_none() && table.attempts.count() > 0;
         let doubted = run.tables.iter().any(tried);
-        let stamp = match run.high {
-            Some(stamp) if stamp.position == position && !doubted => stamp,
-            _ => Stamp { position, commit_time: self.source.commit_time(position).await? },
+        let upper = match run.high {
+            Some(upper) if upper.stamp.position == position && !doubted => upper,
+            _ => self.bound(position).await?,
         };
-        if stamp.commit_time.is_none() {
+        if upper.entry_time.is_none() {
             // The newest position is an entry as long as the log is the same.
             return Err(replaced(position));
         }
-        run.high = Some(stamp);
-        self.watch_silence(run, stamp);
-        Ok(Some(Upper { stamp }))
+        run.high = Some(upper);
+        self.watch_silence(run, upper.stamp);
+        Ok(Some(upper))
+    }
+
+    /// A position as the bound of a cycle.
+    async fn bound(&self, position: Position) -> Result<Upper> {
+        let commit_time = self.source.commit_time(position).await?;
+        let entry_time = self.source.entry_time(position).await?;
+        Ok(Upper { stamp: Stamp { position, commit_time }, entry_time })
     }
 
     /// Warns once when the source has been silent for longer than its idle entries explain.
@@ -362,8 +368,7 @@ impl Engine {
         let Bound::At(position) = self.source.high().await? else {
             return Ok(upper);
         };
-        let commit_time = self.source.commit_time(position).await?;
-        Ok(Upper { stamp: Stamp { position, commit_time } })
+        self.bound(position).await
     }
 
     fn progress_is_due(&self, table: &Table) -> bool {

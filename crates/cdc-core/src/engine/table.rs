@@ -165,11 +165,16 @@ impl Engine {
     }
 
     async fn first_mark(&self, sink: &mut dyn TableSink, start: Stamp) -> Result<Mark> {
+        let entry_time = match start.commit_time {
+            Some(_) => self.source.entry_time(start.position).await?,
+            // It is no entry, or none that stays.
+            None => None,
+        };
         let mark = Mark {
             sequence: mark::next_sequence(None),
             end: start.position,
             commit_time: start.commit_time,
-            entry_time: start.commit_time,
+            entry_time,
             generation: 0,
         };
         let facts = BatchFacts::begun(self.clock.now());
@@ -189,7 +194,7 @@ impl Engine {
         };
         self.check_order(mark.end, high, holder.start).await?;
         // Before the low position, which cleanup moves before it removes an entry.
-        let observed = self.source.commit_time(mark.end).await?;
+        let observed = self.source.entry_time(mark.end).await?;
         let bounds = self.source.low(std::slice::from_ref(&holder.name)).await?;
         match bounds.first() {
             Some(Bound::At(low)) => self.check_lineage(mark, *low, observed).await,
@@ -208,7 +213,7 @@ impl Engine {
         let Err(error) = plan::check_lineage(mark, low, observed) else {
             return Ok(());
         };
-        if self.source.commit_time(mark.end).await? == observed {
+        if self.source.entry_time(mark.end).await? == observed {
             return Err(error);
         }
         Err(replaced(mark.end).caused_by(error))

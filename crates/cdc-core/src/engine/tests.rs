@@ -562,7 +562,7 @@ fn a_restore_between_two_answers_is_no_other_log_of_the_marks() {
     source.expect_high().returning(|| Ok(Bound::At(at(9))));
     source.expect_low().returning(|_| Ok(vec![Bound::At(at(1))]));
     source.expect_commit_time().returning(move |position| {
-        let gone = position == at(9) && asked.fetch_add(1, Ordering::SeqCst) == 1;
+        let gone = position == at(9) && asked.fetch_add(1, Ordering::SeqCst) == 2;
         if gone { Ok(None) } else { hours(position) }
     });
     let mark = Mark { commit_time: Some(time(9)), entry_time: Some(time(9)), ..mark(4, 9) };

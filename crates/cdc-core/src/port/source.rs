@@ -241,6 +241,17 @@ pub trait PositionLog: Send + Sync {
     /// `Unavailable`; `InvalidData` for a position of another kind of source.
     async fn commit_time(&self, at: Position) -> Result<Option<Timestamp>>;
 
+    /// The time of an entry by its own reading, whatever is there before it: the same whenever it
+    /// is asked for, as long as the entry is there. Tells the entry from one at the same position
+    /// of another log; it may be earlier than the commit time. A source whose commit times depend
+    /// on the entry alone need not implement it.
+    ///
+    /// # Errors
+    /// As for [`PositionLog::commit_time`].
+    async fn entry_time(&self, at: Position) -> Result<Option<Timestamp>> {
+        self.commit_time(at).await
+    }
+
     /// A commit or idle entry at or before `moment`: the latest, or inside a repeated hour one
     /// at most that hour earlier. Never one after `moment`. None before the first entry.
     ///

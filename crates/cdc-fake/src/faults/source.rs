@@ -89,6 +89,10 @@ impl PositionLog for FaultySource {
         self.gate.call(Operation::CommitTime, self.inner.commit_time(at)).await
     }
 
+    async fn entry_time(&self, at: Position) -> Result<Option<Timestamp>> {
+        self.gate.call(Operation::CommitTime, self.inner.entry_time(at)).await
+    }
+
     async fn position_at(&self, moment: Timestamp) -> Result<Option<Position>> {
         self.gate.call(Operation::PositionAt, self.inner.position_at(moment)).await
     }

@@ -42,6 +42,15 @@ impl PositionLog for FakeSource {
         .await
     }
 
+    async fn entry_time(&self, at: Position) -> Result<Option<Timestamp>> {
+        let lsn = Lsn::try_from(at)?;
+        self.ask(Call::CommitTime, |state| {
+            let entry = state.mapping.get(lsn);
+            Ok(entry.map(|entry| CommitClock::new(self.zone).next(entry.time)))
+        })
+        .await
+    }
+
     async fn position_at(&self, moment: Timestamp) -> Result<Option<Position>> {
         let argument = lookup_argument(self.zone, moment);
         self.ask(Call::PositionAt, |state| {

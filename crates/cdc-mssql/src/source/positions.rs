@@ -39,6 +39,15 @@ impl PositionLog for MssqlSource {
         self.moment_of(&answer).await
     }
 
+    async fn entry_time(&self, at: Position) -> Result<Option<Timestamp>> {
+        let answer = self.ask(position::reading_at(Lsn::try_from(at)?)).await?;
+        let Some(row) = answer.first() else { return Ok(None) };
+        match row.reading(1)? {
+            Some(reading) => Ok(Some(CommitClock::new(self.zone().await?).next(reading))),
+            None => Ok(None),
+        }
+    }
+
     async fn position_at(&self, moment: Timestamp) -> Result<Option<Position>> {
         let argument = lookup_argument(self.zone().await?, moment);
         let lsn = self.ask(position::position_at(argument)).await?.first_lsn()?;
