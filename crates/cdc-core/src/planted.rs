@@ -180,6 +180,12 @@ planted! {
     /// Site: `plan::plan` and `plan::check_lineage`. Finds it: every stop names the right kind; no
     /// loss. Story: a restore to an earlier moment, then new commits.
     RestoreNotNoticed = "restore-not-noticed",
+    /// What was known to be quiet stays so when the mark moves, although the log may be another by
+    /// then: changes of the restored log that lie where the replaced one was quiet are lost.
+    ///
+    /// Site: the engine's look for changes. Finds it: no loss. Story: in one run, a table is quiet
+    /// while others are not, the source is restored, and the table is changed.
+    SilenceRemembered = "silence-remembered",
     /// A column that a newer instance brings is added to the target, but not asked for: its values
     /// are NULL until the table is attached again.
     ///

@@ -215,7 +215,7 @@ impl Auditor {
             return if rows.is_empty() { Ok(()) } else { Err((Invariant::PrefixOfSource, bare)) };
         };
         forward(table, before.as_ref(), &mark)?;
-        let origin = self.origin(before.as_ref(), &mark, recent.clone());
+        let origin = self.origin(&mark, recent.clone());
         book.mark = Some(mark);
         book.forks = forks.len();
         book.doubtful = origin == Origin::Unknown;

@@ -328,7 +328,8 @@ pub enum Act {
     CleanupNewest(u8),
     /// The login loses its right to the table.
     Revoke(u8),
-    /// The login loses its right to the table, and cleanup runs.
+    /// The login loses its right to the table, and its newest instance is cleaned: its rows go, but
+    /// not the entries of the mapping that other instances need.
     Lockout(u8),
     /// The login has its right to the table again.
     Grant(u8),

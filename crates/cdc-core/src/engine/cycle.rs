@@ -127,7 +127,7 @@ impl Engine {
         }
         self.observer.on(&Event::CycleStarted { high: &upper.stamp, now });
         let news = self.find_news(run, upper, once).await?;
-        let moved = self.work(run, &news, upper, once, shutdown).await;
+        let moved = self.work(run, &news, upper, shutdown).await;
         if once && self.all_at(run, upper) {
             return Ok(Cycle::Finished);
         }
@@ -255,14 +255,17 @@ impl Engine {
         let now = self.clock.now();
         let mut asked: Vec<(InstanceName, ClosedRange)> = Vec::new();
         let mut asked_by = Vec::new();
-        for (index, table) in run.tables.iter().enumerate() {
-            let Some(open) = table.open.as_ref().filter(|_| table.is_due(now)) else {
+        for (index, table) in run.tables.iter_mut().enumerate() {
+            table.moves = false;
+            if table.open.is_none() || !table.is_due(now) {
                 continue;
-            };
+            }
             // What was known to be quiet was known of the log as it was then: a mark that will move
             // needs an answer of this cycle.
-            let moves = once || self.progress_is_due(table);
-            let after = if moves { open.mark.end } else { open.known_until() };
+            table.moves = once || self.progress_is_due(table);
+            let Some(open) = &table.open else { continue };
+            let anew = table.moves && !planted::is(Planted::SilenceRemembered);
+            let after = if anew { open.mark.end } else { open.known_until() };
             let Some(range) = ClosedRange::after(after, upper.stamp.position) else {
                 continue;
             };
@@ -300,14 +303,7 @@ impl Engine {
     }
 
     /// Works on every table that is behind. True when one moved.
-    async fn work(
-        &self,
-        run: &mut Run,
-        news: &[bool],
-        upper: Upper,
-        once: bool,
-        shutdown: &Shutdown,
-    ) -> bool {
+    async fn work(&self, run: &mut Run, news: &[bool], upper: Upper, shutdown: &Shutdown) -> bool {
         let now = self.clock.now();
         let work: Vec<BoxFuture<'_, bool>> = run
             .tables
@@ -317,7 +313,7 @@ impl Engine {
                 table.is_due(now)
                     && table.open.as_ref().is_some_and(|open| open.mark.end < upper.stamp.position)
             })
-            .map(|(table, news)| self.step_or_fail(table, *news, upper, once, shutdown).boxed())
+            .map(|(table, news)| self.step_or_fail(table, *news, upper, shutdown).boxed())
             .collect();
         self.several(work).await
     }
@@ -327,10 +323,9 @@ impl Engine {
         table: &mut Table,
         has_changes: bool,
         upper: Upper,
-        once: bool,
         shutdown: &Shutdown,
     ) -> bool {
-        let outcome = match self.step(table, has_changes, upper, once, shutdown).await {
+        let outcome = match self.step(table, has_changes, upper, shutdown).await {
             Err(error) if is_about_an_instance(&error) => {
                 Err(self.dropped_or(table, upper, error).await)
             }
@@ -348,7 +343,6 @@ impl Engine {
         table: &mut Table,
         has_changes: bool,
         upper: Upper,
-        once: bool,
         shutdown: &Shutdown,
     ) -> Result<bool> {
         let upper = if planted::is(Planted::TwoUpperBounds) {
@@ -357,10 +351,7 @@ impl Engine {
             upper
         };
         if !has_changes {
-            if planted::is(Planted::IdleEndDropped) {
-                return Ok(false);
-            }
-            if !once && !self.progress_is_due(table) {
+            if planted::is(Planted::IdleEndDropped) || !table.moves {
                 return Ok(false);
             }
             if self.record_progress(table, upper).await? {

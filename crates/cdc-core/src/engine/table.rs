@@ -32,6 +32,8 @@ pub(super) struct Table {
     pub(super) owned: bool,
     /// Capture has not reached the table's instance.
     pub(super) waiting: bool,
+    /// In this cycle the mark moves even without a change: what is known to be quiet begins at it.
+    pub(super) moves: bool,
     /// The table stopped for this run.
     pub(super) stopped: Option<Error>,
 }
@@ -66,6 +68,7 @@ impl Table {
             batches: 0,
             owned: false,
             waiting: false,
+            moves: false,
             stopped: None,
         }
     }
@@ -109,17 +112,20 @@ impl Engine {
         let held = self.sink.inspect(&spec).await?.and_then(|state| state.mark);
         let start = match held {
             Some(_) => None,
-            None => match self.start(&table.config, &instances, high).await? {
-                Some(start) => Some(start),
-                None => {
+            None => match self.start(&table.config, &instances, high).await {
+                Ok(Some(start)) => Some(start),
+                Ok(None) => {
                     table.waiting = true;
                     self.observer.on(&Event::WaitingForCapture { table: table.name() });
                     return Ok(());
                 }
+                Err(error) => return Err(self.moved_or(&spec, None, error).await),
             },
         };
-        if let Some(mark) = held {
-            self.check_mark(&mark, &instances, high).await?;
+        if let Some(mark) = held
+            && let Err(error) = self.check_mark(&mark, &instances, high).await
+        {
+            return Err(self.moved_or(&spec, held, error).await);
         }
         if table.owned && self.sink.is_superseded(&spec).await? {
             return Err(Error::new(ErrorKind::Fenced, "a newer runner attached")
@@ -133,7 +139,9 @@ impl Engine {
         let mut sink = attached.table;
         let mark = match (attached.state.mark, start) {
             (Some(mark), _) => {
-                self.check_mark(&mark, &instances, high).await?;
+                if let Err(error) = self.check_mark(&mark, &instances, high).await {
+                    return Err(self.moved_or(&spec, Some(mark), error).await);
+                }
                 mark
             }
             (None, Some(start)) => {
@@ -418,9 +426,27 @@ impl Engine {
         Error::new(ErrorKind::Conflict, changed).with("table", &open.spec.source).caused_by(error)
     }
 
-    /// What a loss or another log means that was found behind the mark of an attached table: nothing
-    /// when a newer runner has the table by now. That one has moved the mark on, and the source may
-    /// remove what lies behind it.
+    /// What a start or a mark that the source does not have means while a table is opened: nothing
+    /// when another runner has moved the mark meanwhile, and cleanup followed it.
+    async fn moved_or(&self, spec: &TableSpec, held: Option<Mark>, error: Error) -> Error {
+        if error.kind().retry() != Retry::Stop {
+            return error;
+        }
+        match self.sink.inspect(spec).await {
+            Ok(found) if found.and_then(|state| state.mark) != held => {
+                Error::new(ErrorKind::Conflict, "another runner has moved the mark meanwhile")
+                    .with("table", &spec.name)
+                    .caused_by(error)
+            }
+            // Not known yet: the table is opened and looked at again.
+            Err(second) if second.kind().retry() != Retry::Stop => second.with("table", &spec.name),
+            _ => error,
+        }
+    }
+
+    /// What a loss or another log means that was found behind an attached table's mark: nothing
+    /// when a newer runner has the table by now. That one has moved the mark on, and cleanup may
+    /// take what lies behind it.
     pub(super) async fn superseded_or(&self, table: &mut Table, error: Error) -> Error {
         let alarms = matches!(error.kind(), ErrorKind::DataLoss | ErrorKind::LineageBroken);
         let Some(open) = table.open.as_mut().filter(|_| alarms) else {

@@ -57,25 +57,18 @@ impl Auditor {
         forks.iter().skip(known).filter(move |fork| Some(fork.moment) >= begin)
     }
 
-    /// Which log a mark is of that follows `before`.
-    pub(super) fn origin<'a>(
-        &self,
-        before: Option<&Mark>,
-        mark: &Mark,
-        recent: impl Iterator<Item = &'a Fork>,
-    ) -> Origin {
+    /// Which log a mark is of.
+    pub(super) fn origin<'a>(&self, mark: &Mark, recent: impl Iterator<Item = &'a Fork>) -> Origin {
         let beyond: Vec<_> = recent.filter(|fork| mark.end > Position::from(fork.kept)).collect();
         let Ok(end) = Lsn::try_from(mark.end) else { return Origin::Present };
         if beyond.is_empty() {
             return Origin::Present;
         }
-        let Some(time) = mark.commit_time else {
+        let Some(time) = mark.entry_time else {
             // The position before the oldest change is no entry.
             return Origin::Unknown;
         };
-        // Marks keep the greatest time so far.
-        let kept = before.and_then(|before| before.commit_time) == Some(time);
-        let fits = |moment| kept || self.reads(moment, time);
+        let fits = |moment| self.reads(moment, time);
         let own = self.database.mapping_at(end).is_some_and(|entry| fits(entry.moment));
         let other = beyond.iter().any(|fork| fork.entries.get(&end).is_some_and(|at| fits(*at)));
         match (own, other) {

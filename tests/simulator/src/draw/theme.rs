@@ -125,18 +125,47 @@ impl Draw<'_> {
             self.moment(Some(table), 240_000, steps);
         }
         steps.push(Step::Run(self.plain()));
-        if self.one_in(3) {
-            let call = self.any(&CallName::ALL, CallName::High);
-            steps.push(Step::At { call, skip: self.small(6), act: Act::Restore });
-            steps.push(Step::Run(self.plain()));
-        } else {
-            steps.push(Step::Now(Act::Restore));
+        match self.below(3) {
+            0 => {
+                let call = self.any(&CallName::ALL, CallName::High);
+                steps.push(Step::At { call, skip: self.small(6), act: Act::Restore });
+                steps.push(Step::Run(self.plain()));
+            }
+            1 => self.rewound(steps),
+            _ => steps.push(Step::Now(Act::Restore)),
         }
         for _ in 0..self.below(8) {
             let table = self.table();
             self.moment(Some(table), 240_000, steps);
         }
         steps.push(Step::Run(self.plain()));
+    }
+
+    /// Within one run a table is quiet while others change, the source goes back, and the table is
+    /// changed where it was quiet before.
+    fn rewound(&mut self, steps: &mut Vec<Step>) {
+        let quiet = self.table();
+        let busy = (quiet + 1) % 3;
+        let mut put = |draw: &mut Self, table, millis| {
+            let act = Act::Put { table: Some(table), keys: draw.keys(), value: draw.value() };
+            steps.push(Step::After { millis, act });
+        };
+        for _ in 0..2 + self.below(3) {
+            let millis = 1_000 + self.below(20_000);
+            put(self, busy, millis);
+        }
+        let back = 30_000 + self.below(120_000);
+        // What a restore takes is part of the run's time.
+        let after = back + 62_000 + self.below(60_000);
+        put(self, quiet, after);
+        for _ in 0..1 + self.below(5) {
+            let millis = after + 1_000 + self.below(60_000);
+            put(self, busy, millis);
+        }
+        steps.push(Step::Now(Act::Backup));
+        steps.push(Step::After { millis: back, act: Act::Restore });
+        let seconds = Some(after / 1_000 + 90 + self.below(400));
+        steps.push(Step::Run(Run { seconds, ..self.plain() }));
     }
 
     /// Within one run a column is added, a newer instance takes it up, and rows are changed.

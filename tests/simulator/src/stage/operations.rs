@@ -46,7 +46,7 @@ impl Stage {
             Act::Revoke(table) => self.revoke(inner, self.table(*table)),
             Act::Lockout(table) => {
                 let revoked = self.revoke(inner, self.table(*table));
-                clean(database.begin_cleanup(CLEANUP_ROWS), usize::MAX);
+                self.cleanup_newest(inner, self.table(*table))?;
                 revoked
             }
             Act::Grant(table) => self.grant(inner, self.table(*table)),

@@ -329,6 +329,23 @@ fn cleanup_looks_like_a_restore_when_the_marks_time_is_asked_for_late() {
 }
 
 #[test]
+fn changes_of_a_restored_log_are_lost_where_the_replaced_one_was_quiet() {
+    let story = || {
+        let mut source = source(9);
+        source.expect_low().returning(|names| Ok(vec![Bound::At(at(1)); names.len()]));
+        let asked = AtomicUsize::new(0);
+        source
+            .expect_has_changes()
+            .returning(move |_| Ok(vec![asked.fetch_add(1, Ordering::SeqCst) > 0]));
+        source.expect_changes().returning(|_| Ok(Box::pin(stream::iter([Ok(inserts(&[6]))]))));
+        run(source, mark(1, 3), Settings::default(), 40)
+    };
+    let [right, wrong] = both(Planted::SilenceRemembered, story);
+    assert_eq!([right.rows(), wrong.rows()], [1, 0]);
+    assert_eq!([right.end(), wrong.end()], [9, 9]);
+}
+
+#[test]
 fn one_more_commit_passes_when_the_limit_is_off_by_one() {
     let mut settings = eager();
     settings.limits.commits_max = Some(NonZeroU64::MIN);

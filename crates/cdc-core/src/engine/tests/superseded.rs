@@ -56,3 +56,33 @@ fn whether_a_newer_runner_has_the_table_is_asked_again_when_nobody_answers() {
     let damaged = Err(Error::new(ErrorKind::InvalidData, "not to be read"));
     assert_eq!(stop(vec![damaged]), ErrorKind::DataLoss);
 }
+
+#[test]
+fn a_mark_that_another_runner_moved_while_it_was_looked_up_tells_of_no_loss() {
+    let known = |mark: Mark, number| {
+        let time = Some(time(number));
+        Some(Mark { commit_time: time, entry_time: time, ..mark })
+    };
+    let (older, newer) = (known(mark(1, 3), 3), known(mark(2, 9), 9));
+    let mut source = MockSrc::new();
+    source.expect_instances().returning(|_| Ok(vec![instance("dbo_t", 1)]));
+    source.expect_high().returning(|| Ok(Bound::At(at(9))));
+    // Cleanup has followed the newer mark, up to the position behind the older one.
+    source.expect_low().returning(|_| Ok(vec![Bound::At(at(4))]));
+    source.expect_commit_time().returning(move |position| Ok((position == at(9)).then(|| time(9))));
+    let asked = AtomicUsize::new(0);
+    let mut sink = MockTarget::new();
+    sink.expect_capabilities().return_const(SinkCapabilities::least());
+    sink.expect_inspect().returning(move |_| {
+        let mark = if asked.fetch_add(1, Ordering::SeqCst) == 0 { older } else { newer };
+        Ok(Some(TargetState { mark, verdict: None }))
+    });
+    sink.expect_attach().times(1).returning(move |_| {
+        let state = TargetState { mark: newer, verdict: None };
+        Ok(Attached { table: Box::new(closing()), state })
+    });
+    let bench = bench(source, sink, 9, Settings::default());
+    let report = block_on(bench.engine.run_once(vec![table()], &bench.shutdown));
+    assert_eq!(report.errors().count(), 0);
+    assert_eq!(report.tables[0].mark, newer);
+}
