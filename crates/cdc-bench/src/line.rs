@@ -44,13 +44,15 @@ pub enum Line {
     Time,
     /// The in-memory server over a socket: rows, connections, first row, memory.
     Server,
+    /// The sink on PostgreSQL against a bare copy and against single upserts.
+    Postgres,
     /// Settings of the Parquet files: size, write time, scan time. Not part of a run of all lines.
     Parquet,
 }
 
 impl Line {
     /// The lines that a run without names takes.
-    pub const TARGETS: [Self; 9] = [
+    pub const TARGETS: [Self; 10] = [
         Self::Append,
         Self::Engine,
         Self::Huge,
@@ -60,6 +62,7 @@ impl Line {
         Self::Small,
         Self::Time,
         Self::Server,
+        Self::Postgres,
     ];
 
     /// The name on the command line.
@@ -83,6 +86,7 @@ impl Line {
             Self::Small => lines::small::measure(scale, report),
             Self::Time => lines::time::measure(scale, report),
             Self::Server => lines::server::measure(scale, report),
+            Self::Postgres => lines::postgres::measure(scale, report),
             Self::Parquet => lines::parquet::measure(scale, report),
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod huge;
 pub(crate) mod live_files;
 pub(crate) mod log;
 pub(crate) mod parquet;
+pub(crate) mod postgres;
 pub(crate) mod server;
 pub(crate) mod small;
 pub(crate) mod time;

@@ -218,7 +218,7 @@ mod tests {
         let at = |index: usize| u16::from_be_bytes([field[index], field[index + 1]]);
         let length = i32::from_be_bytes([field[0], field[1], field[2], field[3]]);
         assert_eq!(field.len(), usize::try_from(length).unwrap() + 4);
-        let (count, weight, sign, scale) = (at(4), at(6) as i16, at(8), at(10));
+        let (count, weight, sign, scale) = (at(4), at(6).cast_signed(), at(8), at(10));
         let mut value: i128 = 0;
         let mut power = i32::from(weight);
         let mut shown: i128 = 0;

@@ -18,9 +18,9 @@ use cdc_core::{
 use crate::{
     binary::{self, Refusal},
     cells::{Cells, Written},
-    column_type::ColumnType,
     config::NulInText,
     layout::Layout,
+    row::{Fields, bits, canonical, value},
 };
 
 /// Most bytes of one row. The server keeps rows below 1 GiB.
@@ -257,7 +257,9 @@ impl Taking<'_> {
                     .with("column", &column.name)
                     .with("position", hex(order.commit)));
             }
-            canonical(&column.column_type, start, &mut self.key);
+            if let Some(field) = self.key.get_mut(start..) {
+                canonical(&column.column_type, field);
+            }
         }
         Ok(())
     }
@@ -394,7 +396,7 @@ struct OldRow {
 
 impl OldRow {
     fn read(bytes: &[u8], row: &Row, columns: usize) -> Self {
-        let mut fields = Fields { bytes, at: row.range.start };
+        let mut fields = Fields::from(bytes, row.range.start);
         let captured: Vec<_> = (0..columns).filter_map(|_| fields.next()).collect();
         // Behind them: the flag, the position, and the bits.
         let bits = fields.nth(2).and_then(|field| value(bytes.get(field)?));
@@ -406,49 +408,6 @@ impl OldRow {
     }
 }
 
-/// The fields of a row, one after the other: where each lies, its length included.
-pub(crate) struct Fields<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Fields<'a> {
-    /// The fields of one row.
-    #[cfg(test)]
-    pub(crate) const fn of(row: &'a [u8]) -> Self {
-        Self { bytes: row, at: 0 }
-    }
-}
-
-impl Iterator for Fields<'_> {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        let start = self.at;
-        let length = self.bytes.get(start..)?.first_chunk()?;
-        let end = start + size_of::<i32>();
-        self.at = end + usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
-        Some(start..self.at)
-    }
-}
-
-/// The bytes of a field without its length; none for a NULL.
-pub(crate) fn value(field: &[u8]) -> Option<&[u8]> {
-    let (length, bytes) = field.split_first_chunk()?;
-    (i32::from_be_bytes(*length) >= 0).then_some(bytes)
-}
-
-/// Bits of places, as the server's `get_bit` counts them.
-fn bits(places: &[usize], columns: usize) -> Vec<u8> {
-    let mut bytes = vec![0; columns.div_ceil(8)];
-    for place in places {
-        if let Some(byte) = bytes.get_mut(place / 8) {
-            *byte |= 1 << (place % 8);
-        }
-    }
-    bytes
-}
-
 /// True when a NULL in a change row says nothing about the row.
 fn says_nothing(meaning: NullMeaning, operation: Operation) -> bool {
     use Operation as O;
@@ -458,33 +417,6 @@ fn says_nothing(meaning: NullMeaning, operation: Operation) -> bool {
         NullMeaning::Unknown => operation != O::Read,
         NullMeaning::UnknownBefore => matches!(operation, O::Delete | O::UpdateBefore),
         NullMeaning::UnknownUnchanged => operation == O::UpdateBefore,
-    }
-}
-
-/// Gives values that the server takes for equal the same bytes: both zeros, every NaN, and
-/// numerics that differ in how many digits they show.
-fn canonical(column_type: &ColumnType, start: usize, key: &mut Vec<u8>) {
-    let body = start + size_of::<i32>();
-    match column_type {
-        ColumnType::Real | ColumnType::Double => {
-            let Some(bytes) = key.get_mut(body..) else { return };
-            let number = match bytes.len() {
-                4 => bytes.first_chunk().map(|b| f64::from(f32::from_be_bytes(*b))),
-                _ => bytes.first_chunk().map(|b| f64::from_be_bytes(*b)),
-            };
-            match number {
-                Some(0.0) => bytes.fill(0),
-                Some(number) if number.is_nan() => bytes.fill(0xff),
-                _ => {}
-            }
-        }
-        ColumnType::Numeric(_) => {
-            // The scale stands behind count, weight and sign.
-            if let Some(scale) = key.get_mut(body + 6..body + 8) {
-                scale.fill(0);
-            }
-        }
-        _ => {}
     }
 }
 

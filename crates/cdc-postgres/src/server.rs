@@ -3,12 +3,12 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cdc_core::{Epoch, Error, ErrorKind, Mark, Position, Result, Stamp, Timestamp, Verdict};
+use cdc_core::{Epoch, Error, ErrorKind, Result};
 use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use futures_util::SinkExt;
 use tokio_postgres::{NoTls, Row, config::SslMode};
@@ -17,6 +17,7 @@ use crate::{
     binary,
     column_type::ColumnType,
     config::{PostgresConfig, Tls},
+    control::{self, get, record},
     fault,
     layout::{Layout, TargetColumn},
     name::{CONTROL, Qualified, live_view, soft_view},
@@ -176,7 +177,7 @@ impl ServerSession {
     async fn make_control(&mut self) -> Result<()> {
         let schema = Arc::clone(&self.schema);
         let control = Qualified(&schema, CONTROL).to_string();
-        let rights = self.one(statement::RIGHTS, &[&&*schema, &control]).await?;
+        let rights = self.one(statement::RIGHTS, &[&&*schema, &CONTROL]).await?;
         let user: String = get(&rights, 0)?;
         let database: String = get(&rights, 1)?;
         let there: bool = get(&rights, 2)?;
@@ -354,34 +355,8 @@ impl Session for ServerSession {
     }
 
     async fn save(&mut self, table: &str, record: &Record) -> Result<()> {
-        let sequence = |mark: &Mark| {
-            i64::try_from(mark.sequence).map_err(|_| Error::bug("sequence does not fit"))
-        };
-        let mark = record.mark.as_ref();
-        let verdict = record.verdict.as_ref();
-        let epoch = |position: Position| i64::from(position.epoch().0);
-        self.query(
-            &statement::write_record(&self.schema),
-            &[
-                &table,
-                &record.source,
-                &record.columns,
-                &record.key,
-                &record.runner,
-                &record.handle,
-                &mark.map(sequence).transpose()?,
-                &mark.map(|mark| epoch(mark.end)),
-                &mark.map(|mark| mark.end.to_string()),
-                &mark.and_then(|mark| mark.commit_time).map(system_time),
-                &mark.map(|mark| i64::from(mark.generation)),
-                &verdict.and_then(|verdict| verdict.finalized_until).map(system_time),
-                &verdict.map(|verdict| epoch(verdict.end.position)),
-                &verdict.map(|verdict| verdict.end.position.to_string()),
-                &verdict.and_then(|verdict| verdict.end.commit_time).map(system_time),
-            ],
-        )
-        .await
-        .map(drop)
+        let row = control::ControlRow::of(record)?;
+        self.query(&statement::write_record(&self.schema), &row.parameters(&table)).await.map(drop)
     }
 
     async fn commit(&mut self) -> Result<()> {
@@ -427,94 +402,4 @@ fn staging_name(schema: &str, table: &str, layout: &Layout, number: usize) -> St
         (&column.name, column.column_type.to_string()).hash(&mut hasher);
     }
     format!("cdc_stage_{:016x}_{number}", hasher.finish())
-}
-
-fn get<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, at: usize) -> Result<T> {
-    row.try_get(at).map_err(|_| {
-        Error::new(ErrorKind::InvalidData, "the target's records have another form")
-            .with("table", CONTROL)
-            .with("column", row.columns().get(at).map_or("", |column| column.name()))
-    })
-}
-
-/// A table's record as the control table has it.
-fn record(table: &str, row: &Row) -> Result<Record> {
-    let damaged = |column: &str| {
-        Error::new(ErrorKind::InvalidData, "the target's record is damaged")
-            .with("table", table)
-            .with("column", column)
-    };
-    let small = |at: usize, column: &str| -> Result<Option<u32>> {
-        let number: Option<i64> = get(row, at)?;
-        number.map(|number| u32::try_from(number).map_err(|_| damaged(column))).transpose()
-    };
-    let place = |epoch_at: usize, end_at: usize, column: &str| -> Result<Option<Position>> {
-        let text: Option<String> = get(row, end_at)?;
-        match (small(epoch_at, column)?, text) {
-            (None, None) => Ok(None),
-            (Some(epoch), Some(text)) => {
-                let bytes = unhex(&text).ok_or_else(|| damaged(column))?;
-                Position::new(Epoch(epoch), &bytes).map(Some).map_err(|_| damaged(column))
-            }
-            _ => Err(damaged(column)),
-        }
-    };
-    let time = |at: usize, column: &str| -> Result<Option<Timestamp>> {
-        let time: Option<SystemTime> = get(row, at)?;
-        time.map(|time| timestamp(time).ok_or_else(|| damaged(column))).transpose()
-    };
-    let sequence: Option<i64> = get(row, 6)?;
-    let mark = match (sequence, place(7, 8, "mark_end")?, small(10, "generation")?) {
-        (None, None, None) => None,
-        (Some(sequence), Some(end), Some(generation)) => Some(Mark {
-            sequence: u64::try_from(sequence).map_err(|_| damaged("sequence"))?,
-            end,
-            commit_time: time(9, "mark_commit_time")?,
-            generation,
-        }),
-        _ => return Err(damaged("sequence")),
-    };
-    let verdict = match place(12, 13, "verdict_end")? {
-        None => None,
-        Some(position) => Some(Verdict {
-            finalized_until: time(11, "finalized_until")?,
-            end: Stamp { position, commit_time: time(14, "verdict_commit_time")? },
-        }),
-    };
-    Ok(Record {
-        source: get(row, 1)?,
-        columns: get(row, 2)?,
-        key: get(row, 3)?,
-        runner: get(row, 4)?,
-        handle: get(row, 5)?,
-        mark,
-        verdict,
-    })
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.strip_prefix("0x")?.as_bytes();
-    let byte = |pair: &[u8]| {
-        let text = std::str::from_utf8(pair).ok().filter(|text| text.len() == 2)?;
-        u8::from_str_radix(text, 16).ok()
-    };
-    digits.chunks(2).map(byte).collect()
-}
-
-fn system_time(moment: Timestamp) -> SystemTime {
-    let micros = Duration::from_micros(moment.as_micros().unsigned_abs());
-    if moment.as_micros() < 0 {
-        SystemTime::UNIX_EPOCH - micros
-    } else {
-        SystemTime::UNIX_EPOCH + micros
-    }
-}
-
-fn timestamp(time: SystemTime) -> Option<Timestamp> {
-    let micros = |duration: Duration| i64::try_from(duration.as_micros()).ok();
-    let micros = match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => micros(after)?,
-        Err(before) => micros(before.duration())?.checked_neg()?,
-    };
-    Some(Timestamp::from_micros(micros))
 }

@@ -25,14 +25,16 @@ pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 /// Locks a word until the transaction's end.
 pub(crate) const LOCK_WORD: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
 
-/// What the user may do: user, database, whether the control table, the schema are there, and the
-/// rights to make temporary tables, the schema, and tables in it.
+/// What the user may do: user, database, whether the control table is there, whether tables may be
+/// made in the schema (NULL without the schema), temporary tables, and schemas.
 pub(crate) const RIGHTS: &str = "\
-    SELECT current_user::text, current_database()::text, to_regclass($2) IS NOT NULL, \
-    (SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1), \
+    SELECT current_user::text, current_database()::text, \
+    EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+    WHERE n.nspname = $1 AND c.relname = $2), \
+    (SELECT has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE') \
+    FROM pg_namespace WHERE nspname = $1), \
     has_database_privilege(current_database(), 'TEMPORARY'), \
-    has_database_privilege(current_database(), 'CREATE'), \
-    current_setting('server_version_num')::int";
+    has_database_privilege(current_database(), 'CREATE')";
 
 /// Makes the schema.
 pub(crate) fn create_schema(schema: &str) -> String {

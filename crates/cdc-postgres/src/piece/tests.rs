@@ -77,7 +77,7 @@ type Sent = (i32, Option<String>, Option<i32>, bool, Vec<u8>);
 
 fn sent(piece: &Piece) -> Vec<Sent> {
     let read = |row: &[u8]| {
-        let fields: Vec<_> = Fields::of(row).map(|field| value(&row[field])).collect();
+        let fields: Vec<_> = Fields::from(row, 0).map(|field| value(&row[field])).collect();
         let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().expect("four bytes"));
         (
             number(fields[0].expect("a key")),
@@ -252,7 +252,7 @@ proptest! {
         let mut live: BTreeMap<i32, &'static str> = BTreeMap::new();
         let mut list: Vec<Change> = Vec::new();
         for ((key, delete, _), command) in steps.into_iter().zip(1..) {
-            let word = WORDS[command as usize % WORDS.len()];
+            let word = WORDS[usize::try_from(command).unwrap() % WORDS.len()];
             match live.get(&key).copied() {
                 None => list.push((1, command, 2, key, Some(word), None)),
                 Some(old) if delete => {

@@ -12,5 +12,10 @@
 )]
 
 mod conformance;
+mod crash;
+mod guard;
+mod history;
 mod private_server;
+mod refusal;
 mod support;
+mod tls;
