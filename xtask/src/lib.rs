@@ -12,6 +12,7 @@ pub mod clients;
 pub mod failure;
 pub mod finding;
 pub mod fuzz;
+pub mod postgres;
 pub mod readers;
 pub mod require;
 pub mod simulation;

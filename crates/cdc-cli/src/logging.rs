@@ -42,8 +42,8 @@ fn filter(level: LogLevel) -> EnvFilter {
         LogLevel::Debug => ("debug", "warn"),
         LogLevel::Trace => ("trace", "warn"),
     };
-    // The driver logs the server's messages, and some of them quote a value.
-    EnvFilter::new(format!("{others},tiberius=off,{OWN}={own}"))
+    // The drivers log the servers' messages, and some of them quote a value.
+    EnvFilter::new(format!("{others},tiberius=off,tokio_postgres=off,{OWN}={own}"))
 }
 
 /// Writes log lines above the progress lines.

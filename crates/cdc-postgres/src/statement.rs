@@ -119,7 +119,12 @@ pub(crate) const TAKEN: &str =
 
 /// Makes a target and its views.
 pub(crate) fn create_target(schema: &str, table: &str, layout: &Layout) -> String {
-    let mut parts = Vec::new();
+    // The guard stands in front, where the server finds it without looking through the row.
+    let mut parts = vec![
+        format!("{EPOCH} bigint NOT NULL"),
+        format!("{DELETED} boolean NOT NULL"),
+        format!("{POSITION} text COLLATE \"C\" NOT NULL"),
+    ];
     for (place, column) in layout.columns.iter().enumerate() {
         let spelled = if layout.key.contains(&place) {
             column.column_type.in_key()
@@ -129,9 +134,6 @@ pub(crate) fn create_target(schema: &str, table: &str, layout: &Layout) -> Strin
         let required = if column.required { " NOT NULL" } else { "" };
         parts.push(format!("{} {spelled}{required}", Quoted(&column.name)));
     }
-    parts.push(format!("{DELETED} boolean NOT NULL"));
-    parts.push(format!("{EPOCH} bigint NOT NULL"));
-    parts.push(format!("{POSITION} text COLLATE \"C\" NOT NULL"));
     let key = names(layout.key_columns());
     // A primary key takes no NULL, which a unique index of SQL Server does, once.
     let kind = if layout.key_columns().all(|column| column.required) {

@@ -57,8 +57,8 @@ fn problems(text: &str) -> Vec<String> {
 #[test]
 fn a_whole_file_is_read_and_relative_paths_start_at_it() {
     let config = parse(GOOD).expect("is right");
-    assert_eq!(config.target.root, "/etc/cdc/lake");
-    assert!(config.target.storage.is_empty());
+    assert_eq!(delta(&config).root, "/etc/cdc/lake");
+    assert!(delta(&config).storage.is_empty());
     assert_eq!(config.settings.limits.rows_max.get(), 1000);
     assert_eq!(config.settings.limits.bytes_max.get(), 64 << 20);
     assert_eq!(config.settings.poll_interval, Duration::from_secs(2));
@@ -77,7 +77,7 @@ fn what_is_left_out_takes_the_engines_defaults() {
     let config = parse(text).expect("is right");
     assert_eq!(config.settings, Settings::default());
     assert_eq!(*fake(&config), FakeConfig::default());
-    assert_eq!(config.target.root, "file:///srv/lake");
+    assert_eq!(delta(&config).root, "file:///srv/lake");
     assert_eq!(config.metrics, None);
     assert_eq!(config.tables[0].start, StartAt::Earliest);
     assert_eq!(config.tables[0].target, "dbo_flights");
@@ -167,7 +167,7 @@ fn a_root_of_another_store_is_refused_with_what_this_build_writes() {
         assert_eq!(problems(&text), [expected]);
     }
     let up = parse(&GOOD.replace("root = \"lake\"", "root = \"../lake\"")).expect("is right");
-    assert_eq!(up.target.root, "/etc/lake");
+    assert_eq!(delta(&up).root, "/etc/lake");
 }
 
 #[test]
@@ -314,5 +314,13 @@ fn the_defaults_in_the_reference_are_the_engines() {
     ] {
         let row = format!("| `{key}` | `{default}` |");
         assert!(reference.contains(&row), "{row}");
+    }
+}
+
+/// The only target, which is of Delta tables.
+fn delta(config: &Config) -> &DeltaTarget {
+    match &config.targets[0].kind {
+        TargetKind::Delta(delta) => delta,
+        TargetKind::Postgres(_) => panic!("Delta tables"),
     }
 }
