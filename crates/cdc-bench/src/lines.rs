@@ -73,6 +73,16 @@ mod tests {
     }
 
     #[test]
+    fn the_sink_on_postgresql_is_measured_where_there_is_a_server() {
+        let figures = quick(Line::Postgres);
+        // Without a server the line says so, and fails where CDC_REQUIRE names it.
+        if !figures.is_empty() {
+            let targets = figures.iter().filter(|figure| figure.target != Target::None).count();
+            assert_eq!(targets, 2, "{figures:?}");
+        }
+    }
+
+    #[test]
     fn settings_of_parquet_are_compared_without_a_target() {
         has_targets(Line::Parquet, 0);
     }

@@ -16,6 +16,14 @@ mod config;
 mod control;
 mod fault;
 mod layout;
+#[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "a model for tests"
+)]
+mod model;
 mod name;
 mod piece;
 mod record;
