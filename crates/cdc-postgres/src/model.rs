@@ -23,6 +23,9 @@ use crate::{
     store::{Session, Store},
 };
 
+/// How often a lock is looked at before it was waited for too long.
+const LOCK_PAUSES_MAX: usize = 60;
+
 /// A row of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelRow {
@@ -176,6 +179,12 @@ impl Session for ModelSession {
     async fn begin(&mut self, table: &str, _creating: bool) -> Result<Option<Record>> {
         assert!(self.open.is_none(), "one transaction at a time");
         let id = self.id;
+        for _ in 0..LOCK_PAUSES_MAX {
+            if self.store.open().locks.get(table).is_none_or(|holder| *holder == id) {
+                break;
+            }
+            pause().await;
+        }
         let opened = self
             .store
             .call(|database| {

@@ -21,6 +21,8 @@ use super::{Database, Fault, ModelStore, decode};
 use crate::{column_type::ColumnType, config::NulInText, sink::PostgresSink, table::Limits};
 
 const WIDTH: usize = 10;
+/// Runners that are started while others run.
+const RUNNERS_MAX: u64 = 30;
 /// Steps of all runners together before the test says that nobody comes to the end.
 const STEPS_MAX: usize = 60_000;
 
@@ -186,7 +188,7 @@ fn simulate(seed: u64) {
         if ended || dice.below(2_000) < trouble {
             drop(runners.swap_remove(chosen));
         }
-        if dice.below(400) == 0 && started < 14 {
+        if dice.below(60) == 0 && started < RUNNERS_MAX {
             started += 1;
             runners.push(new_runner(started));
         }
