@@ -68,11 +68,12 @@ pub(super) fn read(
     base: &Path,
     environment: Environment<'_>,
 ) -> Option<Vec<TargetConfig>> {
+    let alone = root.section("target");
     if root.get("targets").is_none() {
-        let kind = one(root.section("target"), base, environment)?;
+        let kind = one(alone, base, environment)?;
         return Some(vec![TargetConfig { name: None, kind }]);
     }
-    if root.get("target").is_some() {
+    if alone.is_present() {
         root.wrong("target", "stands beside targets; give the one target, or several with names");
         return None;
     }

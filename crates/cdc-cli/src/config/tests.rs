@@ -142,7 +142,7 @@ fn unknown_keys_are_errors_in_every_section() {
         [
             "source.fake.rwos: is no setting; did you mean \"rows\"?",
             "tables[1].bogus: is no setting; allowed are source, instance, target, start",
-            "extra: is no setting; allowed are source, target, run, metrics, tables",
+            "extra: is no setting; allowed are source, target, targets, run, metrics, tables",
         ]
     );
 }
@@ -253,13 +253,20 @@ fn every_snippet_of_the_guide_is_a_right_configuration() {
         .skip(1)
         .map(|rest| rest.split("```").next().expect("is closed"))
         .collect();
-    let [whole, server, metrics] = snippets.as_slice() else { panic!("three snippets") };
+    let [whole, server, postgres, several, metrics] = snippets.as_slice() else {
+        panic!("five snippets")
+    };
     assert!(whole.contains("a path, from this file's directory, or a file:// URL\n"), "{whole}");
     let (_, rest) = whole.split_once("[target]").expect("has a target");
     let other = format!("{server}[target]{rest}");
-    let login = |name: &str| (name == "CDC_PASSWORD").then(|| "planted".to_owned());
-    for text in [whole.to_string(), format!("{whole}{metrics}"), other] {
-        let config = Config::parse(&text, Path::new("/"), &login).expect("is right");
+    let known = ["CDC_PASSWORD", "CDC_PG_PASSWORD"];
+    let login = |name: &str| known.contains(&name).then(|| "planted".to_owned());
+    let (before, after) = whole.split_once("[target]\n").expect("has a target");
+    let (_, after) = after.split_once("[[tables]]").expect("has tables");
+    let into = |targets: &str| format!("{before}{targets}\n[[tables]]{after}");
+    let many = [into(postgres), into(several)];
+    for text in [whole.to_string(), format!("{whole}{metrics}"), other].iter().chain(&many) {
+        let config = Config::parse(text, Path::new("/"), &login).expect("is right");
         assert_eq!(config.tables.len(), 2);
     }
 }
@@ -280,7 +287,11 @@ fn every_setting_is_in_the_reference() {
                   [[tables]]\nsource = \"dbo.t\"\n";
     let other = parse(server).expect_err("is wrong").into_iter().map(|found| found.to_string());
     problems.extend(other.filter(|found| found.contains("unlike")));
-    assert_eq!(problems.len(), 7, "{problems:?}");
+    let target = "[source]\nkind = \"fake\"\n[target]\nkind = \"postgres\"\nunlike = 1\n\
+                  [[tables]]\nsource = \"dbo.t\"\n";
+    let other = parse(target).expect_err("is wrong").into_iter().map(|found| found.to_string());
+    problems.extend(other.filter(|found| found.contains("unlike")));
+    assert_eq!(problems.len(), 8, "{problems:?}");
     for problem in problems {
         let (_, keys) = problem.split_once("allowed are ").expect("lists what is allowed");
         for key in keys.split(", ") {
