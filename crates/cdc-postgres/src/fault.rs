@@ -57,8 +57,8 @@ const MEANINGS: [Meaning; 33] = [
         "42501",
         ErrorKind::Unauthorized,
         "a right is missing",
-        "GRANT USAGE, CREATE on the schema and TEMPORARY on the database to the user; the user must \
-         own the tables",
+        "GRANT USAGE, CREATE on the schema and TEMPORARY on the database to the user; the user has \
+         to own the tables",
     ),
     meaning("42P07", ErrorKind::Conflict, "another session made the same table"),
     meaning("42710", ErrorKind::Conflict, "another session made the same object"),

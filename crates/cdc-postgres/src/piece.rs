@@ -26,6 +26,9 @@ use crate::{
 /// Most bytes of one row. The server keeps rows below 1 GiB.
 const ROW_BYTES_MAX: usize = (1 << 30) - (1 << 16);
 
+/// Bytes that a row takes besides those that are sent: its places, its key, the key's place.
+const ROW_OVERHEAD: usize = 160;
+
 /// What a NULL in each column of a layout says in a change row.
 pub(crate) type Meanings = Vec<NullMeaning>;
 
@@ -68,9 +71,9 @@ impl Piece {
         self.rows.len()
     }
 
-    /// Bytes in memory.
+    /// Bytes in memory, about.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() + self.rows.len() * ROW_OVERHEAD
     }
 
     /// The columns that some row says nothing about, as places in the layout.

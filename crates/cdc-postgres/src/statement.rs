@@ -5,7 +5,10 @@ use std::fmt::Write;
 
 use crate::{
     layout::{Layout, TargetColumn},
-    name::{CONTROL, DELETED, EPOCH, POSITION, Qualified, Quoted, UNKNOWN, live_view, soft_view},
+    name::{
+        CONTROL, DELETED, EPOCH, LIVE_SUFFIX, POSITION, Qualified, Quoted, UNKNOWN, live_view,
+        soft_view,
+    },
 };
 
 /// What a session is set to, whatever the database's own settings are.
@@ -143,10 +146,12 @@ pub(crate) fn create_target(schema: &str, table: &str, layout: &Layout) -> Strin
     };
     parts.push(format!("{kind} ({key})"));
     let target = Qualified(schema, table);
+    let comment = format!(
+        "One row a key; a deleted row stays, with {DELETED}. The view that ends in {LIVE_SUFFIX} \
+         shows the rows that exist."
+    );
     format!(
-        "CREATE TABLE {target} ({}); \
-         COMMENT ON TABLE {target} IS 'One row a key; a deleted row stays, with {DELETED}. Read the \
-         view that ends in _live for the rows that exist.'; {}",
+        "CREATE TABLE {target} ({}); COMMENT ON TABLE {target} IS '{comment}'; {}",
         parts.join(", "),
         views(schema, table, layout)
     )

@@ -1,5 +1,5 @@
-//! The section `[target]`, or several below `[targets]`: where the tables go. This build writes Delta
-//! tables to the local file system, and tables of PostgreSQL.
+//! The section `[target]`, or several below `[targets]`: where the tables go. This build writes
+//! Delta tables to the local file system, and tables of PostgreSQL.
 
 use std::{
     collections::BTreeMap,

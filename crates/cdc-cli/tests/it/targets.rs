@@ -12,6 +12,7 @@ use crate::{
 const KEY: [&str; 6] = ["year", "month", "day", "carrier", "flight", "origin"];
 
 /// A server of the test's own; none, said by name, where the machine has no binaries.
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn server() -> Option<Server> {
     match private_server::binaries() {
         Ok(binaries) => Some(Server::start(&binaries, &["fsync=off"]).expect("the server starts")),

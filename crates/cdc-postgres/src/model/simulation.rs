@@ -137,8 +137,11 @@ async fn publish(table: &mut dyn TableSink, mark: Option<Mark>) -> Result<()> {
     table.publish(Verdict { finalized_until: mark.commit_time, end }).await.map(drop)
 }
 
+/// The epoch and position of every row, by key.
+type Guards = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
+
 /// What a reader sees, the mark, and the guards of all rows.
-fn look(database: &Database) -> (State, Option<Mark>, BTreeMap<Vec<u8>, (u32, Vec<u8>)>) {
+fn look(database: &Database) -> (State, Option<Mark>, Guards) {
     let mark = database.records.get("t").and_then(|record| record.mark);
     let rows = database.targets.get("t").map(|target| target.rows.clone()).unwrap_or_default();
     let text = |cell: &Option<Vec<u8>>, of| decode::cell(&of, cell.as_ref().expect("a value"));
