@@ -69,6 +69,15 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
+/// Starts work that computes for long and tells of its end in its own way. In place, it is
+/// done at the return.
+pub(crate) fn start(calls: KernelCalls, work: impl FnOnce() + Send + 'static) {
+    match calls {
+        KernelCalls::InPlace => work(),
+        KernelCalls::Pool => drop(tokio::task::spawn_blocking(work)),
+    }
+}
+
 /// Drives a future on the thread that waits for it. It may be entered again from inside.
 pub(crate) struct ThisThread;
 

@@ -45,6 +45,7 @@ mod local;
 mod log;
 mod mark;
 mod migration;
+mod pipeline;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 mod recall;

@@ -1,6 +1,6 @@
 //! Rows on their way into data files that nobody sees until a commit names them.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -12,8 +12,8 @@ use crate::{
     commit::DataFile,
     encode::Encoder,
     fault,
-    kernel::blocking,
     log::{Layout, Shared},
+    pipeline::Pipeline,
     store::Place,
 };
 
@@ -23,56 +23,90 @@ pub(crate) struct Staging {
     place: Place,
     open: Option<OpenFile>,
     done: Vec<DataFile>,
+    /// True while a step is under way: a step that was given up leaves rows in doubt.
+    is_torn: bool,
 }
 
 struct OpenFile {
     name: String,
+    layout: Layout,
     upload: BufWriter,
-    encoder: Encoder,
+    pipeline: Pipeline,
 }
 
 impl Staging {
     pub(crate) fn new(shared: Shared, place: Place) -> Self {
-        Self { shared, place, open: None, done: Vec::new() }
+        Self { shared, place, open: None, done: Vec::new(), is_torn: false }
     }
 
     /// True when there is something to discard.
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_none() && self.done.is_empty()
+        self.open.is_none() && self.done.is_empty() && !self.is_torn
     }
 
-    /// Takes rows in the form of `layout`.
+    /// Takes rows in the form of `layout`. They may be encoded behind the return; what is wrong
+    /// with them is told by one of the next steps, the last of which is [`Staging::take`].
     pub(crate) async fn write(&mut self, layout: &Layout, rows: RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        let file = match self.open.take() {
-            Some(file) => file,
-            None => self.begin(layout)?,
-        };
-        let OpenFile { name, mut upload, mut encoder } = file;
-        let encoded = blocking(self.shared.config.kernel_calls, move || {
-            let bytes = encoder.write(&rows);
-            (encoder, bytes)
-        })
-        .await;
-        let (encoder, bytes) = match encoded {
-            Ok((encoder, Ok(bytes))) => (encoder, bytes),
-            Ok((_, Err(error))) | Err(error) => {
-                abandon(&self.place, &name, upload).await;
-                return Err(error);
-            }
-        };
-        let part = self.shared.config.upload_part_bytes;
-        if let Err(error) = put(&mut upload, bytes, part).await {
-            let error = fault::store(error, self.place.file(&name));
-            drop(upload);
-            remove(&self.place, &name).await;
-            return Err(error);
+        self.begin_step()?;
+        self.add_all(layout, VecDeque::from([rows])).await?;
+        // Done at once where encoding is done in place; found by the next step elsewhere.
+        if self.open.as_ref().is_some_and(|file| file.pipeline.is_full()) {
+            self.end_files().await?;
         }
-        let full = encoder.bytes() >= self.shared.config.file_bytes_max;
-        self.open = Some(OpenFile { name, upload, encoder });
-        if full { self.roll().await } else { Ok(()) }
+        self.is_torn = false;
+        Ok(())
+    }
+
+    /// Ends the open file; the next rows begin another.
+    pub(crate) async fn roll(&mut self) -> Result<()> {
+        self.begin_step()?;
+        self.end_files().await?;
+        self.is_torn = false;
+        Ok(())
+    }
+
+    /// # Errors
+    /// A bug when the step before was given up or failed, and nothing was discarded since.
+    fn begin_step(&mut self) -> Result<()> {
+        if self.is_torn {
+            return Err(Error::bug("rows are staged behind a step that did not end")
+                .with("path", &self.place));
+        }
+        self.is_torn = true;
+        Ok(())
+    }
+
+    async fn add_all(&mut self, layout: &Layout, mut rows: VecDeque<RecordBatch>) -> Result<()> {
+        while let Some(next) = rows.pop_front() {
+            let file = match self.open.take() {
+                Some(file) => file,
+                None => self.begin(layout)?,
+            };
+            let room = match file.pipeline.has_room().await {
+                Ok(room) => room,
+                Err(error) => {
+                    abandon(&self.place, &file.name, file.upload).await;
+                    return Err(error);
+                }
+            };
+            if room {
+                file.pipeline.add(next);
+                let OpenFile { name, layout, upload, pipeline } = file;
+                let ready = pipeline.take_ready();
+                let part = self.shared.config.upload_part_bytes;
+                let upload = put(&self.place, &name, upload, ready, part).await?;
+                self.open = Some(OpenFile { name, layout, upload, pipeline });
+            } else {
+                rows.push_front(next);
+                for behind in self.end(file).await?.into_iter().rev() {
+                    rows.push_front(behind);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn begin(&self, layout: &Layout) -> Result<OpenFile> {
@@ -83,41 +117,44 @@ impl Staging {
         let upload =
             BufWriter::with_capacity(store, self.place.file(&name), config.upload_part_bytes)
                 .with_max_concurrency(config.upload_parts);
-        Ok(OpenFile { name, upload, encoder: Encoder::new(layout, config)? })
+        let encoder = Encoder::new(layout, config)?;
+        let pipeline = Pipeline::new(encoder, config.file_bytes_max, config.kernel_calls);
+        Ok(OpenFile { name, layout: layout.clone(), upload, pipeline })
     }
 
-    /// Ends the open file; the next rows begin another.
-    pub(crate) async fn roll(&mut self) -> Result<()> {
-        let Some(OpenFile { name, mut upload, encoder }) = self.open.take() else {
-            return Ok(());
-        };
-        let ended = blocking(self.shared.config.kernel_calls, move || encoder.finish()).await;
-        let (rest, bytes, stats) = match ended {
-            Ok(Ok(ended)) => ended,
-            Ok(Err(error)) | Err(error) => {
+    /// Ends the open file, and those that the rows behind a full one make.
+    async fn end_files(&mut self) -> Result<()> {
+        while let Some(file) = self.open.take() {
+            let layout = file.layout.clone();
+            let behind = self.end(file).await?;
+            self.add_all(&layout, behind).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends a file. Gives the rows that came too late for it.
+    async fn end(&mut self, file: OpenFile) -> Result<VecDeque<RecordBatch>> {
+        let OpenFile { name, upload, pipeline, .. } = file;
+        let ended = match pipeline.end().await {
+            Ok(ended) => ended,
+            Err(error) => {
                 abandon(&self.place, &name, upload).await;
                 return Err(error);
             }
         };
         let part = self.shared.config.upload_part_bytes;
-        let sent = match put(&mut upload, rest, part).await {
-            Ok(()) => upload.shutdown().await.map_err(store_error),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = sent {
-            let error = fault::store(error, self.place.file(&name));
-            drop(upload);
-            remove(&self.place, &name).await;
-            return Err(error);
+        let mut upload = put(&self.place, &name, upload, ended.ready, part).await?;
+        if let Err(error) = upload.shutdown().await.map_err(store_error) {
+            return Err(lost(&self.place, &name, upload, error).await);
         }
         self.done.push(DataFile {
             name,
-            bytes,
-            rows: stats.rows(),
-            stats: stats.json(),
+            bytes: ended.bytes,
+            rows: ended.stats.rows(),
+            stats: ended.stats.json(),
             modified_ms: self.shared.now_ms(),
         });
-        Ok(())
+        Ok(ended.behind)
     }
 
     /// Ends everything and gives the files to a commit. From then on they may be named by the
@@ -134,6 +171,7 @@ impl Staging {
 
     /// Removes what was staged. What cannot be removed stays invisible.
     pub(crate) async fn discard(&mut self) -> Result<()> {
+        self.is_torn = false;
         if let Some(file) = self.open.take() {
             abandon(&self.place, &file.name, file.upload).await;
         }
@@ -160,6 +198,32 @@ async fn abandon(place: &Place, name: &str, mut upload: BufWriter) {
     remove(place, name).await;
 }
 
+/// Sends bytes in pieces of a part: a writer that is given more at once starts all its parts.
+async fn put(
+    place: &Place,
+    name: &str,
+    mut upload: BufWriter,
+    all: Vec<Bytes>,
+    part: usize,
+) -> Result<BufWriter> {
+    for mut bytes in all {
+        while !bytes.is_empty() {
+            if let Err(error) = upload.put(bytes.split_to(part.min(bytes.len()))).await {
+                return Err(lost(place, name, upload, error).await);
+            }
+        }
+    }
+    Ok(upload)
+}
+
+/// Gives up a file whose upload failed.
+async fn lost(place: &Place, name: &str, upload: BufWriter, error: object_store::Error) -> Error {
+    let error = fault::store(error, place.file(name));
+    drop(upload);
+    remove(place, name).await;
+    error
+}
+
 /// Removes a file that no commit names. It may be there though only its reply was lost.
 async fn remove(place: &Place, name: &str) {
     let path = place.file(name);
@@ -169,14 +233,6 @@ async fn remove(place: &Place, name: &str) {
             tracing::debug!(%path, %error, "a staged file stays behind; no table names it");
         }
     }
-}
-
-/// Sends bytes in pieces of a part: a writer that is given more at once starts all its parts.
-async fn put(upload: &mut BufWriter, mut bytes: Bytes, part: usize) -> object_store::Result<()> {
-    while !bytes.is_empty() {
-        upload.put(bytes.split_to(part.min(bytes.len()))).await?;
-    }
-    Ok(())
 }
 
 fn store_error(error: std::io::Error) -> object_store::Error {

@@ -1,6 +1,7 @@
 //! The auditor: looks at every commit of the lake in the moment it becomes visible, and compares
 //! it with what the source really committed.
 
+mod origin;
 mod reread;
 mod shared;
 
@@ -27,6 +28,7 @@ use crate::{
     stage::{BASE, Fork, Stage},
     target::{Book, Broken, fence, forward},
 };
+use origin::{Asked, Origin};
 use reread::Logged;
 
 /// Microseconds that a reading may be after the moment: half a tick of `datetime`, rounded up.
@@ -49,6 +51,10 @@ struct Inner {
     logs: BTreeMap<String, Logged>,
     run_begin: Option<Timestamp>,
     commits_max: Option<u64>,
+    /// By runner.
+    asked: BTreeMap<ProcessId, Asked>,
+    /// A write may happen after it was answered with an error.
+    lates: bool,
 }
 
 /// What a capture instance captures.
@@ -66,14 +72,6 @@ fn differing<'a>(row: &Row, truth: &Truth, captured: &'a BTreeSet<String>) -> Op
     captured.iter().find(|name| {
         row.cells.get(*name).unwrap_or(&Cell::Null) != truth.cells.get(*name).unwrap_or(&Cell::Null)
     })
-}
-
-/// The logs that rows may come from.
-struct Logs<'a> {
-    forks: &'a [Fork],
-    /// The mark before belongs to a replaced one.
-    replaced: bool,
-    run_begin: Option<Timestamp>,
 }
 
 impl Auditor {
@@ -110,12 +108,20 @@ impl Auditor {
         self.book(table).is_replaced(&self.stage.forks())
     }
 
+    /// True when it may belong to one: a restore came before its commit, and nothing tells.
+    #[must_use]
+    pub fn may_be_replaced(&self, table: &str) -> bool {
+        let book = self.book(table);
+        book.doubtful || book.is_replaced(&self.stage.forks())
+    }
+
     /// A run begins: batches that are read from now on are of the log as it is now.
-    /// A batch takes at most `commits` entries of the mapping.
-    pub fn run_begins(&self, now: Timestamp, commits: Option<u64>) {
+    /// A batch takes at most `commits` entries of the mapping; with `lates` a write may happen late.
+    pub fn run_begins(&self, now: Timestamp, commits: Option<u64>, lates: bool) {
         let mut inner = self.inner();
         inner.run_begin = Some(now);
         inner.commits_max = commits;
+        inner.lates = lates;
     }
 
     /// Looks at an object that became visible.
@@ -185,7 +191,8 @@ impl Auditor {
     ) -> Result<(), Broken> {
         let mark = entry.mark(table).map_err(readable)?;
         let mut inner = self.inner();
-        let (run_begin, commits_max) = (inner.run_begin, inner.commits_max);
+        let (commits_max, forks) = (inner.commits_max, self.stage.forks());
+        let recent = Self::recent(&inner, process, &forks);
         let book = inner.books.entry(table.to_owned()).or_default();
         self.record.note(format!(
             "log p{process} {table} {} fence {:?} mark {} files {}",
@@ -201,19 +208,22 @@ impl Auditor {
             batches.extend(book::rows(&self.objects, place, file).map_err(readable)?);
         }
         let rows = rows_of(&batches).map_err(readable)?;
-        let (before, forks) = (book.mark, self.stage.forks());
+        let before = book.mark;
         let replaced = book.is_replaced(&forks);
         let Some(mark) = mark else {
             let bare = format!("{table}: {} rows without a mark", rows.len());
             return if rows.is_empty() { Ok(()) } else { Err((Invariant::PrefixOfSource, bare)) };
         };
         forward(table, before.as_ref(), &mark)?;
+        let origin = self.origin(before.as_ref(), &mark, recent.clone());
         book.mark = Some(mark);
         book.forks = forks.len();
+        book.doubtful = origin == Origin::Unknown;
         let number = i64::try_from(mark.sequence).unwrap_or_default();
         book.landed.insert(number, Told::of(&mark, &rows));
         let Some(before) = before else {
             book.first = Some(mark.end);
+            book.foreign = origin == Origin::Replaced;
             let early = format!("{table}: {} rows with the first mark", rows.len());
             return if rows.is_empty() { Ok(()) } else { Err((Invariant::PrefixOfSource, early)) };
         };
@@ -222,9 +232,8 @@ impl Auditor {
         } else {
             self.limit(table, &before, &mark, commits_max)?;
         }
-        let logs = Logs { forks: &forks, replaced, run_begin };
-        let foreign = self.compare(table, &before, &mark, &rows, book, &logs)?;
-        book.foreign |= foreign;
+        let foreign = self.compare(table, &before, &mark, &rows, book, replaced, recent)?;
+        book.foreign |= foreign || origin == Origin::Replaced;
         self.times(table, book, &rows, &mark)?;
         book.files.extend(entry.add);
         book.rows += rows.len() as u64;
@@ -232,24 +241,26 @@ impl Auditor {
     }
 
     /// Compares the rows between two marks with the log that they were read from. True when that
-    /// log was replaced while they were on their way.
-    fn compare(
+    /// log was replaced while they were on their way. `replaced` is true when the mark before
+    /// belongs to a replaced one.
+    #[allow(clippy::too_many_arguments, reason = "what a batch is, and the logs it may be of")]
+    fn compare<'a>(
         &self,
         table: &str,
         before: &Mark,
         mark: &Mark,
         rows: &[Row],
         book: &mut Book,
-        logs: &Logs<'_>,
+        replaced: bool,
+        recent: impl Iterator<Item = &'a Fork>,
     ) -> Result<bool, Broken> {
         let archive = self.database.archive(0);
         let own = self.matches(table, before, mark, rows, book, &archive);
-        if !logs.replaced && own.is_ok() {
+        if !replaced && own.is_ok() {
             book.seen.extend(rows.iter().map(|row| (row.commit, row.seqval, row.operation)));
             return Ok(false);
         }
-        // Read before a restore of this run, committed after it.
-        let recent = logs.forks.iter().filter(|fork| Some(fork.moment) >= logs.run_begin);
+        // Read before a restore, committed after it.
         for fork in recent {
             if self.matches(table, before, mark, rows, book, &fork.archive).is_ok() {
                 return Ok(true);

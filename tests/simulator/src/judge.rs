@@ -69,7 +69,7 @@ impl Judge<'_> {
                 Some(mark) if self.is_purged(mark) || self.was_purged(mark) => true,
                 _ => self.may_start() && self.is_early(),
             },
-            ErrorKind::LineageBroken => self.yard.auditor.is_replaced(self.table),
+            ErrorKind::LineageBroken => self.yard.auditor.may_be_replaced(self.table),
             ErrorKind::SchemaChanged => self.yard.stage.altered(self.table),
             ErrorKind::Config => self.is_gone() || (self.may_start() && self.is_ahead()),
             _ => false,

@@ -53,6 +53,8 @@ pub struct Fork {
     pub archive: Vec<Arc<ArchivedCommit>>,
     /// What the instances of each table held right before.
     pub held: BTreeMap<String, Vec<Held>>,
+    /// The entries of its mapping, with their true moments.
+    pub entries: BTreeMap<Lsn, Timestamp>,
 }
 
 #[derive(Default)]
@@ -196,6 +198,12 @@ impl Stage {
     #[must_use]
     pub fn forks(&self) -> Vec<Fork> {
         self.inner().forks.clone()
+    }
+
+    /// How many restores there were.
+    #[must_use]
+    pub fn restores(&self) -> usize {
+        self.inner().forks.len()
     }
 
     /// What the clock showed at most before it was put back.

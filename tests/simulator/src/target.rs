@@ -34,6 +34,8 @@ pub struct Book {
     pub(crate) forks: usize,
     /// The mark belongs to a log that a restore replaced while its batch was on its way.
     pub(crate) foreign: bool,
+    /// It may belong to such a log: nothing tells.
+    pub(crate) doubtful: bool,
 }
 
 impl Book {

@@ -83,10 +83,12 @@ impl Observer for Witness {
             }
             Event::CycleStarted { high, now } => {
                 self.inner().bound = Some(high.position);
+                self.auditor.cycle(self.process);
                 self.silence(high.commit_time, *now);
                 self.say("cycle", high.position.to_string());
             }
             Event::Idle { high, now } => {
+                self.auditor.cycle(self.process);
                 self.silence(high.and_then(|high| high.commit_time), *now);
                 self.say("idle", String::new());
             }

@@ -36,6 +36,9 @@ use crate::{
 const RUNNERS_MAX: usize = 4;
 /// Bytes of an upload's part where uploads go in parts.
 const PART_BYTES: usize = 700;
+/// Bytes after which a file ends where uploads go in parts: half as much again as its writer keeps
+/// back before an upload begins.
+const FILE_BYTES: u64 = 14_000;
 /// Rows of a row group where uploads go in parts: few, so that an upload begins long before its
 /// file's end, and may be given up.
 const GROUP_ROWS: usize = 3;
@@ -92,6 +95,9 @@ impl Watcher for Ear {
     fn ended(&self, entry: TraceEntry) {
         if let Some(yard) = self.0.upgrade() {
             let process = yard.process(entry.handle);
+            if entry.operation == Operation::High {
+                yard.auditor.asked(process);
+            }
             let end = entry.error.map_or_else(|| "ok".to_owned(), |kind| kind.to_string());
             yard.record.note(format!("p{process} {:?} {end}", entry.operation));
         }
@@ -231,9 +237,9 @@ impl Yard {
         // The last, short one is sent beside the others.
         self.bucket.set_parts_max(u32::try_from(PARTS + 1).unwrap_or(u32::MAX));
         // A late write of an earlier run has that run's limit.
-        let commits = run.commits_max.filter(|_| !self.bucket.has_late());
-        let commits = commits.filter(|_| !run.trouble.lates());
-        self.auditor.run_begins(self.clock.time(), commits);
+        let lates = self.bucket.has_late() || run.trouble.lates();
+        let commits = run.commits_max.filter(|_| !lates);
+        self.auditor.run_begins(self.clock.time(), commits, lates);
         *self.now() = Some(Now {
             run: run.clone(),
             plan,
@@ -310,7 +316,7 @@ impl Yard {
         config.upload_parts = PARTS;
         if self.script.world.parts {
             config.upload_part_bytes = PART_BYTES;
-            config.file_bytes_max = 9_000;
+            config.file_bytes_max = FILE_BYTES;
             config.row_group_rows = GROUP_ROWS;
         }
         let root = Url::parse("memory:///lake/").ok()?;

@@ -1,5 +1,6 @@
 //! Attach, mark look-up and commit while a table's log grows, and their requests to the store.
 //!
+//! A log for each age; the ages take turns, so that whatever else the machine does hits all.
 //! Checkpoints are written every ten commits here, so that the youngest log has one too: every age
 //! then reads a checkpoint and a tail. Each age is measured over whole checkpoint intervals, so
 //! that each sees every length of the tail. Every commit has a row, so that the newest checkpoint
@@ -24,7 +25,7 @@ use crate::{
     columns::spec,
     counting::{CountingStore, Requests},
     feeder::Feeder,
-    figure::{median, millis},
+    figure::{Turns, median, millis},
     machine::{Cost, RealClock, Watch, one_thread},
 };
 
@@ -35,23 +36,35 @@ const INTERVAL: u64 = 10;
 
 pub(crate) fn measure(scale: Scale, report: &mut dyn FnMut(Figure)) -> Outcome<()> {
     let ages: &[u64] = scale.pick(&[10, 100, 1_000, 10_000], &[10, 20]);
-    let turns = scale.pick(30, 3);
+    let turns: usize = scale.pick(60, 3);
     let dir = tempfile::tempdir()?;
-    let mut bench = Bench::new(dir.path())?;
     let runtime = one_thread()?;
-    let mut youngest: Option<(u64, Stage)> = None;
-    let mut last = Stage::default();
+    let mut logs = Vec::new();
     for age in ages {
+        let mut bench = Bench::new(&dir.path().join(age.to_string()))?;
         runtime.block_on(bench.grow(*age))?;
-        last = runtime.block_on(bench.stage(turns))?;
-        let Some((young, first)) = &youngest else {
-            youngest = Some((*age, std::mem::take(&mut last)));
-            continue;
-        };
+        logs.push((*age, bench, Stage::default()));
+    }
+    for _ in 0..turns {
+        for (_, bench, stage) in &mut logs {
+            runtime.block_on(bench.turn(stage))?;
+        }
+    }
+    for (_, bench, stage) in &mut logs {
+        runtime.block_on(bench.count(turns.div_ceil(10), stage))?;
+    }
+    let (Some((young, _, first)), Some((_, _, last))) = (logs.first(), logs.last()) else {
+        return Err("no age".into());
+    };
+    for (age, _, stage) in logs.iter().skip(1) {
         for step in Step::ALL {
             let [wall, cpu] = [Cost::wall_time, Cost::cpu_time].map(|of| {
-                let (before, after) = (first.time(step, of), last.time(step, of));
-                (millis(after), format!("{} after {young}", millis(before)), after / before)
+                let turns = Turns::of(stage.times(step, of).zip(first.times(step, of)).collect());
+                (
+                    millis(turns.ours),
+                    format!("{} after {young}", millis(turns.reference)),
+                    turns.ratio,
+                )
             });
             let what = format!("{} after {age} commits", step.name());
             report(
@@ -100,8 +113,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn time(&self, step: Step, of: fn(&Cost) -> f64) -> f64 {
-        median(self.times.iter().filter(|done| done.0 == step).map(|done| of(&done.1)).collect())
+    /// What a step took in each turn.
+    fn times(&self, step: Step, of: fn(&Cost) -> f64) -> impl Iterator<Item = f64> {
+        self.times.iter().filter(move |done| done.0 == step).map(move |done| of(&done.1))
     }
 
     /// The requests of the median turn.
@@ -202,18 +216,18 @@ impl Bench {
         feeder.publish().await
     }
 
-    async fn stage(&mut self, turns: usize) -> Outcome<Stage> {
-        let mut stage = Stage::default();
+    async fn turn(&mut self, stage: &mut Stage) -> Outcome<()> {
+        let sink = self.open()?;
+        self.steps(&sink, |step, cost| stage.times.push((step, cost))).await
+    }
+
+    /// Counts requests, in fewer turns: they do not vary with what else the machine does.
+    async fn count(&mut self, turns: usize, stage: &mut Stage) -> Outcome<()> {
         for _ in 0..turns {
-            let sink = self.open()?;
-            self.steps(&sink, |step, cost| stage.times.push((step, cost))).await?;
-        }
-        // Fewer: they do not vary with what else the machine does.
-        for _ in 0..turns.div_ceil(5) {
             let (sink, store) = self.open_counting()?;
             self.steps(&sink, |step, _| stage.requests.push((step, store.take()))).await?;
         }
-        Ok(stage)
+        Ok(())
     }
 
     /// The three steps of a sink that was just opened.

@@ -312,6 +312,10 @@ impl Engine {
             }
             outcome => outcome,
         };
+        let outcome = match outcome {
+            Err(error) => Err(self.superseded_or(table, error).await),
+            outcome => outcome,
+        };
         self.settle(table, outcome)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Engine, StartAt, TableConfig, TableReport, batch::Upper, retry::Attempts};
 use crate::{
     batch::{BatchFacts, Commit, Committed, Stamp},
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, Retry},
     mark::{self, Mark},
     plan,
     port::{Bound, Event, TableSink, TargetState},
@@ -375,5 +375,26 @@ impl Engine {
             Err(_) => return error,
         };
         Error::new(ErrorKind::Conflict, changed).with("table", &open.spec.source).caused_by(error)
+    }
+
+    /// What a loss or another log means that was found behind the mark of an attached table: nothing
+    /// when a newer runner has the table by now. That one has moved the mark on, and the source may
+    /// remove what lies behind it.
+    pub(super) async fn superseded_or(&self, table: &mut Table, error: Error) -> Error {
+        let alarms = matches!(error.kind(), ErrorKind::DataLoss | ErrorKind::LineageBroken);
+        let Some(open) = table.open.as_mut().filter(|_| alarms) else {
+            return error;
+        };
+        match self.sink.is_superseded(&open.spec).await {
+            Ok(true) => Error::new(ErrorKind::Fenced, "a newer runner attached")
+                .with("table", table.name())
+                .caused_by(error),
+            Ok(false) => error,
+            // Not known yet: the table is opened and looked at again.
+            Err(second) if second.kind().retry() != Retry::Stop => {
+                second.with("table", table.name())
+            }
+            Err(_) => error,
+        }
     }
 }

@@ -527,3 +527,4 @@ fn durations_do_not_follow_a_clock_that_jumps() {
 
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod superseded;

@@ -9,6 +9,9 @@ use crate::{
     store::Request,
 };
 
+/// Rows of a file before its upload in parts begins: its writer keeps back 8 KiB.
+const UPLOAD_ROWS: u32 = 28;
+
 /// Calls of a read, with those of the log's times twice: there are most of them.
 const READ: [CallName; 8] = [
     CallName::CommitTime,
@@ -198,16 +201,19 @@ impl Draw<'_> {
     }
 
     /// Many rows in small record batches, and connections that are killed in the middle: what was
-    /// staged is given up, which may meet trouble too.
+    /// staged is given up, which may meet trouble too. An upload begins only when its file holds
+    /// more than its writer keeps back, and has to be open when the connection goes.
     fn given_up(&mut self, world: &Shape, steps: &mut Vec<Step>) {
+        let (more, of_one) = (if world.parts { UPLOAD_ROWS } else { 0 }, self.table());
         for _ in 0..2 + self.below(4) {
-            let table = self.table();
-            let keys = Keys { first: self.below(20).into(), count: 4 + i64::from(self.below(16)) };
+            let table = if world.parts { of_one } else { self.table() };
+            let count = i64::from(4 + more / 2 + self.below(16));
+            let keys = Keys { first: self.below(20).into(), count };
             steps.push(Step::Now(Act::Put { table: Some(table), keys, value: self.value() }));
         }
         steps.push(Step::Now(Act::Pass(60_000 + self.below(120_000))));
         for _ in 0..1 + self.below(3) {
-            steps.push(Step::Kill(2 + self.below(24)));
+            steps.push(Step::Kill(2 + more + self.below(24)));
         }
         let given_up = [
             Target::Port(PortCall::Discard),
@@ -221,7 +227,7 @@ impl Draw<'_> {
         let what = self.any(&Mishap::ANYWHERE, Mishap::Refuse);
         let aim = Aim { at, what, chance: self.any(&[3_000, 10_000], 3_000), outage: 0 };
         let trouble = Trouble { aim: (!self.one_in(4)).then_some(aim), ..Trouble::NONE };
-        let (rows_max, batch_rows) = (20 + u64::from(self.below(40)), 1 + self.below(4));
+        let (rows_max, batch_rows) = (20 + u64::from(more + self.below(40)), 1 + self.below(4));
         steps.push(Step::Run(Run { rows_max, batch_rows, trouble, ..self.plain() }));
     }
 }

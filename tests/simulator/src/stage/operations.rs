@@ -174,6 +174,8 @@ impl Stage {
         let archive = self.database.archive(0);
         let held = inner.state.instances.iter();
         let held = held.map(|(table, names)| (table.clone(), self.held(names))).collect();
+        let mapping = self.database.mapping();
+        let entries = mapping.iter().map(|entry| (entry.lsn, entry.moment)).collect();
         self.database.restore(&backup);
         // Nobody commits in the same instant on both sides of a restore.
         let moment = self.database.clock().advance(Duration::from_millis(61_237));
@@ -183,7 +185,8 @@ impl Stage {
             inner.hidden_in.insert(table.clone(), run);
         }
         inner.state = state;
-        inner.forks.push(Fork { kept: newest.unwrap_or(Lsn::ZERO), moment, archive, held });
+        let kept = newest.unwrap_or(Lsn::ZERO);
+        inner.forks.push(Fork { kept, moment, archive, held, entries });
         true
     }
 }
