@@ -10,8 +10,8 @@ use std::{
 
 use cdc_conformance::{Cell, Feed, feed};
 use cdc_core::{
-    Column, Commit, ErrorKind, Length, Mark, Result, SqlType, Stamp, TableBatch, TableName,
-    TableSpec, Verdict,
+    Column, Commit, Committed, ErrorKind, Length, Mark, Result, SqlType, Stamp, TableBatch,
+    TableName, TableSpec, Verdict,
     mark::next_sequence,
     port::{Sink, TableSink},
 };
@@ -110,18 +110,29 @@ async fn attached(sink: &PostgresSink, history: &History, dice: &Dice) -> Result
     let mut attached = sink.attach(&spec()).await?;
     let table = attached.table.as_mut();
     let mut mark = attached.state.mark;
+    let done = |mark: Option<Mark>| mark.map_or(0, |mark| usize::try_from(mark.sequence).unwrap());
+    if mark.is_some() && dice.below(3) == 0 {
+        // The batch of the durable mark again, by somebody who knows no better.
+        let last = done(mark);
+        table.stage(history.0[last - 1].0.clone()).await?;
+        let answer = table.commit(commit(last as u64)).await?;
+        assert_eq!(answer, Committed::Before, "a durable mark was committed again");
+    }
     loop {
-        let done = mark.map_or(0, |mark: Mark| usize::try_from(mark.sequence).unwrap());
+        let done = done(mark);
         let Some((batch, _)) = history.0.get(done) else { return Ok(()) };
-        // Old changes come again, before the new ones.
+        let again = || history.0[usize::try_from(dice.below(done as u64)).unwrap()].0.clone();
+        // Old changes come again, before the new ones and late, behind them.
         if done > 0 && dice.below(4) == 0 {
-            let again = usize::try_from(dice.below(done as u64)).unwrap();
-            table.stage(history.0[again].0.clone()).await?;
+            table.stage(again()).await?;
         }
         if dice.below(8) == 0 {
             table.discard().await?;
         }
         table.stage(batch.clone()).await?;
+        if done > 0 && dice.below(4) == 0 {
+            table.stage(again()).await?;
+        }
         let next = commit(next_sequence(mark.as_ref()));
         mark = Some(next.mark);
         table.commit(next).await?;
