@@ -13,6 +13,7 @@ pub mod failure;
 pub mod finding;
 pub mod fuzz;
 pub mod openssl;
+pub mod postgres;
 pub mod readers;
 pub mod require;
 pub mod simulation;

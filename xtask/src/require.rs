@@ -11,13 +11,14 @@ use crate::{Failure, Result};
 pub const VARIABLE: &str = "CDC_REQUIRE";
 
 /// Every name the variable may hold: tools, readers, clients, and live servers of the test package.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "fmt",
     "clippy",
     "duckdb",
     "polars-deltalake",
     "chdb",
     "mssql",
+    "postgres",
     "tsql",
     "pymssql",
     "pytds",
@@ -31,7 +32,7 @@ pub const NAMES: [&str; 16] = [
 ];
 
 /// What `cargo xtask ci` requires when the variable is not set.
-pub const CI: &str = "duckdb,polars-deltalake,fmt,clippy,tsql,pymssql,pytds,mssql-python,\
+pub const CI: &str = "duckdb,polars-deltalake,fmt,clippy,postgres,tsql,pymssql,pytds,mssql-python,\
                       connectorx,tedious,rivet,mssql-cdc-pyspark,debezium,mssql-tds";
 
 /// The names that may not be skipped.

@@ -46,13 +46,15 @@ pub enum Line {
     Server,
     /// From the wire to Arrow and to a bronze table.
     Wire,
+    /// The sink on PostgreSQL against a bare copy and against single upserts.
+    Postgres,
     /// Settings of the Parquet files: size, write time, scan time. Not part of a run of all lines.
     Parquet,
 }
 
 impl Line {
     /// The lines that a run without names takes.
-    pub const TARGETS: [Self; 10] = [
+    pub const TARGETS: [Self; 11] = [
         Self::Append,
         Self::Engine,
         Self::Huge,
@@ -63,6 +65,7 @@ impl Line {
         Self::Time,
         Self::Server,
         Self::Wire,
+        Self::Postgres,
     ];
 
     /// The name on the command line.
@@ -87,6 +90,7 @@ impl Line {
             Self::Time => lines::time::measure(scale, report),
             Self::Server => lines::server::measure(scale, report),
             Self::Wire => lines::wire::measure(scale, report),
+            Self::Postgres => lines::postgres::measure(scale, report),
             Self::Parquet => lines::parquet::measure(scale, report),
         }
     }

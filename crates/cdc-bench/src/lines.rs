@@ -7,6 +7,7 @@ pub(crate) mod huge;
 pub(crate) mod live_files;
 pub(crate) mod log;
 pub(crate) mod parquet;
+pub(crate) mod postgres;
 pub(crate) mod server;
 pub(crate) mod small;
 pub(crate) mod time;
@@ -76,6 +77,16 @@ mod tests {
     fn the_wire_is_measured_in_rows_memory_connections_and_time() {
         let with_both = cfg!(feature = "mssql-tds");
         has_targets(Line::Wire, if with_both { 13 } else { 6 });
+    }
+
+    #[test]
+    fn the_sink_on_postgresql_is_measured_where_there_is_a_server() {
+        let figures = quick(Line::Postgres);
+        // Without a server the line says so, and fails where CDC_REQUIRE names it.
+        if !figures.is_empty() {
+            let targets = figures.iter().filter(|figure| figure.target != Target::None).count();
+            assert_eq!(targets, 2, "{figures:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The configuration file: TOML, every problem reported at once with its path and a suggestion.
 
+mod postgres;
 mod problem;
 pub(crate) mod quantity;
 mod secret;
@@ -24,7 +25,7 @@ pub(crate) use self::{
     problem::{Problem, Problems, Refusal},
     secret::{Environment, Secret},
     source::{Data, FakeConfig, SourceConfig},
-    target::TargetConfig,
+    target::{DeltaTarget, TargetConfig, TargetKind},
 };
 
 /// What the binary is told by its file.
@@ -32,8 +33,8 @@ pub(crate) use self::{
 pub(crate) struct Config {
     /// Where changes are read from.
     pub(crate) source: SourceConfig,
-    /// Where the tables go.
-    pub(crate) target: TargetConfig,
+    /// Where the tables go; each target gets all of them.
+    pub(crate) targets: Vec<TargetConfig>,
     /// Limits and pace.
     pub(crate) settings: Settings,
     /// Where metrics are served, when they are.
@@ -110,12 +111,12 @@ fn read(
 ) -> Option<Config> {
     let mut root = Section::root(table, problems);
     let source = source::read(root.section("source"), base, environment);
-    let target = target::read(root.section("target"), base, environment);
+    let targets = target::read(&mut root, base, environment);
     let settings = settings(root.section("run"));
     let metrics = metrics(root.section("metrics"));
     let tables = tables(&mut root);
     root.finish();
-    Some(Config { source: source?, target: target?, settings: settings?, metrics, tables })
+    Some(Config { source: source?, targets: targets?, settings: settings?, metrics, tables })
 }
 
 /// A path as the file means it: from its own directory.

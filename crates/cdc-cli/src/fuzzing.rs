@@ -12,7 +12,7 @@ use crate::{
 /// What a configuration says.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// The target's root.
+    /// Where the targets are.
     pub root: String,
     /// Limits and pace.
     pub settings: Settings,
@@ -43,7 +43,7 @@ pub fn configuration(
     match Config::parse(text, base, environment) {
         Ok(config) => Ok(Configuration {
             debug: format!("{config:?}"),
-            root: config.target.root,
+            root: config.targets.iter().map(|target| target.place()).collect::<Vec<_>>().join(", "),
             settings: config.settings,
             tables: config.tables,
         }),

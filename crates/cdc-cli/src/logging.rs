@@ -42,8 +42,9 @@ fn filter(level: LogLevel) -> EnvFilter {
         LogLevel::Debug => ("debug", "warn"),
         LogLevel::Trace => ("trace", "warn"),
     };
-    // The drivers log the server's messages, and some of them quote a value.
-    EnvFilter::new(format!("{others},tiberius=off,mssql_tds=off,{OWN}={own}"))
+    // The drivers log the servers' messages, and some of them quote a value.
+    let quiet = "tiberius=off,mssql_tds=off,tokio_postgres=off";
+    EnvFilter::new(format!("{others},{quiet},{OWN}={own}"))
 }
 
 /// Writes log lines above the progress lines.

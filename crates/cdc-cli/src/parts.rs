@@ -4,24 +4,42 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use cdc_core::{
     Error, ErrorKind, Result,
-    port::{Clock, Diagnose, Entropy, Event, Observer, Source},
+    port::{Clock, Diagnose, Entropy, Event, Observer, Sink, Source},
 };
 use cdc_delta::{DeltaConfig, DeltaSink};
 use cdc_mssql::MssqlSource;
+use cdc_postgres::PostgresSink;
 
 use crate::{
     clock::{OsEntropy, RealClock, ShiftedClock},
-    config::{Config, SourceConfig, TargetConfig},
+    config::{Config, DeltaTarget, SourceConfig, TargetConfig, TargetKind},
     sample::Sample,
 };
 
 /// How often the simulated server's clock follows the machine's.
 const LIFE_INTERVAL: Duration = Duration::from_millis(200);
 
+/// One of the sinks that get the tables.
+pub(crate) struct NamedSink {
+    /// Its name below `[targets]`; none for the only one.
+    pub(crate) name: Option<String>,
+    pub(crate) sink: Arc<dyn Sink>,
+}
+
+impl NamedSink {
+    /// What a table of this sink is called beside those of others.
+    pub(crate) fn label(&self, table: &str) -> String {
+        match &self.name {
+            Some(name) => format!("{name}/{table}"),
+            None => table.to_owned(),
+        }
+    }
+}
+
 /// The parts of a run.
 pub(crate) struct Parts {
     pub(crate) source: Arc<dyn Source>,
-    pub(crate) sink: DeltaSink,
+    pub(crate) sinks: Vec<NamedSink>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// The simulated server, when the source is one.
@@ -45,8 +63,12 @@ impl Parts {
             }
         };
         let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy::default());
-        let sink = sink(&config.target, &clock, &entropy)?;
-        Ok(Self { source, sink, clock, entropy, sample })
+        let mut sinks = Vec::new();
+        for target in &config.targets {
+            let sink = sink(target, &clock, &entropy)?;
+            sinks.push(NamedSink { name: target.name.clone(), sink });
+        }
+        Ok(Self { source, sinks, clock, entropy, sample })
     }
 
     /// Lets the simulated server live on, as fast as the machine's clock, until the returned
@@ -120,9 +142,27 @@ impl Drop for Life {
 /// The sink of a target.
 ///
 /// # Errors
-/// `Config` for a root that no store serves.
-pub(crate) fn sink(
+/// `Config` for a root that no store serves, or a setting that cannot be.
+fn sink(
     target: &TargetConfig,
+    clock: &Arc<dyn Clock>,
+    entropy: &Arc<dyn Entropy>,
+) -> Result<Arc<dyn Sink>> {
+    match &target.kind {
+        TargetKind::Delta(config) => Ok(Arc::new(delta(config, clock, entropy)?)),
+        TargetKind::Postgres(config) => {
+            if config.tls == cdc_postgres::Tls::Off && !config.host.starts_with('/') {
+                tracing::warn!(
+                    "tls = \"off\": whoever is on the way can read and change everything"
+                );
+            }
+            Ok(Arc::new(PostgresSink::new(config, entropy.as_ref())?))
+        }
+    }
+}
+
+fn delta(
+    target: &DeltaTarget,
     clock: &Arc<dyn Clock>,
     entropy: &Arc<dyn Entropy>,
 ) -> Result<DeltaSink> {
@@ -142,6 +182,50 @@ impl Observer for Observers {
     fn on(&self, event: &Event<'_>) {
         for observer in &self.0 {
             observer.on(event);
+        }
+    }
+}
+
+/// Tells the events of one of several sinks' engines: tables bear the sink's name.
+pub(crate) struct Labelled {
+    pub(crate) sink: String,
+    pub(crate) observer: Arc<dyn Observer>,
+}
+
+impl Observer for Labelled {
+    fn on(&self, event: &Event<'_>) {
+        let label = |table: &str| format!("{}/{table}", self.sink);
+        let tell = |event: Event<'_>| self.observer.on(&event);
+        match event {
+            Event::Attached { table, mark } => {
+                tell(Event::Attached { table: &label(table), mark: *mark })
+            }
+            Event::WaitingForCapture { table } => {
+                tell(Event::WaitingForCapture { table: &label(table) })
+            }
+            Event::Staged { table, rows, bytes } => {
+                tell(Event::Staged { table: &label(table), rows: *rows, bytes: *bytes });
+            }
+            Event::Committed { table, mark, facts } => {
+                tell(Event::Committed { table: &label(table), mark, facts });
+            }
+            Event::Discarded { table } => tell(Event::Discarded { table: &label(table) }),
+            Event::VerdictPublished { table, verdict } => {
+                tell(Event::VerdictPublished { table: &label(table), verdict });
+            }
+            Event::Retrying { table, error, attempt, pause_ms } => {
+                let table = table.map(label);
+                let (attempt, pause_ms) = (*attempt, *pause_ms);
+                tell(Event::Retrying { table: table.as_deref(), error, attempt, pause_ms });
+            }
+            Event::TableStopped { table, error } => {
+                tell(Event::TableStopped { table: &label(table), error });
+            }
+            Event::Warning { table, message } => {
+                let table = table.map(label);
+                tell(Event::Warning { table: table.as_deref(), message });
+            }
+            other => self.observer.on(other),
         }
     }
 }

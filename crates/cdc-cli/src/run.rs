@@ -6,11 +6,11 @@ use cdc_core::{Engine, ErrorKind, Result, RunReport, port::Observer};
 
 use crate::{
     args::RunArgs,
-    config::Config,
+    config::{Config, TargetConfig},
     exit::Exit,
     logging::LogObserver,
     metrics::{self, Metrics},
-    parts::{Observers, Parts},
+    parts::{Labelled, NamedSink, Observers, Parts},
     progress::Progress,
     report::{Failure, Report},
     signals,
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &RunArgs, json: bool, progress: &Progress) -> Report {
                 let line = format!("metrics were served on: {address}");
                 report.tell("metrics_address", address, line);
             }
-            report.target = Some(config.target.root);
+            report.target = Some(places(&config));
             report.seconds = begun.elapsed().as_secs_f64();
             report
         }
@@ -76,27 +76,68 @@ async fn copy(config: &Config, once: bool, json: bool, progress: &Progress) -> R
     }
     observers.push(Arc::new(LogObserver));
     observers.push(Arc::new(progress.clone()));
-    let engine = Engine::new(
+    let observer: Arc<dyn Observer> = Arc::new(Observers(observers));
+    let engines: Vec<_> = parts
+        .sinks
+        .iter()
+        .map(|sink| engine(&parts, sink, config, Arc::clone(&observer)))
+        .collect();
+    let names: Vec<_> = parts.sinks.iter().map(|sink| sink.name.clone()).collect();
+    let drawing = progress.draw();
+    let life = if once { None } else { parts.live() };
+    // Each sink has its own engine, at its own pace, with its own marks: one that is behind or
+    // stopped keeps no other.
+    let runs = futures_util::future::join_all(engines.iter().map(|engine| {
+        let (tables, shutdown) = (config.tables.clone(), &shutdown);
+        async move {
+            if once {
+                engine.run_once(tables, shutdown).await
+            } else {
+                engine.run(tables, shutdown).await
+            }
+        }
+    }))
+    .await;
+    drop(life);
+    let run = merged(&names, runs);
+    let metrics = server.as_ref().map(|server| server.address);
+    drop((drawing, server));
+    Ok(Copied { run, stopped: shutdown.is_requested(), metrics })
+}
+
+/// The engine between the source and one of the sinks.
+fn engine(parts: &Parts, sink: &NamedSink, config: &Config, observer: Arc<dyn Observer>) -> Engine {
+    let observer = match &sink.name {
+        Some(name) => Arc::new(Labelled { sink: name.clone(), observer }),
+        None => observer,
+    };
+    Engine::new(
         Arc::clone(&parts.source),
-        Arc::new(parts.sink.clone()),
+        Arc::clone(&sink.sink),
         Arc::clone(&parts.clock),
         Arc::clone(&parts.entropy),
         config.settings.clone(),
     )
-    .observed_by(Arc::new(Observers(observers)));
-    let drawing = progress.draw();
-    let tables = config.tables.clone();
-    let run = if once {
-        engine.run_once(tables, &shutdown).await
-    } else {
-        let life = parts.live();
-        let run = engine.run(tables, &shutdown).await;
-        drop(life);
-        run
-    };
-    let metrics = server.as_ref().map(|server| server.address);
-    drop((drawing, server));
-    Ok(Copied { run, stopped: shutdown.is_requested(), metrics })
+    .observed_by(observer)
+}
+
+/// The runs of all sinks as one, each table with its sink's name where there are several.
+fn merged(names: &[Option<String>], runs: Vec<RunReport>) -> RunReport {
+    let mut whole = RunReport::default();
+    for (name, run) in names.iter().zip(runs) {
+        whole.tables.extend(run.tables.into_iter().map(|mut table| {
+            if let Some(name) = name {
+                table.table = format!("{name}/{}", table.table);
+            }
+            table
+        }));
+    }
+    whole
+}
+
+/// Where the targets are.
+pub(crate) fn places(config: &Config) -> String {
+    config.targets.iter().map(TargetConfig::place).collect::<Vec<_>>().join("; ")
 }
 
 /// How the process ends after a run. A run without an end that was asked to stop is done; one

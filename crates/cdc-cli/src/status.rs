@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use cdc_core::{
     CaptureInstance, ErrorKind, Mark, Result, TableConfig, TableRef, TableSpec, Timestamp,
-    port::{Bound, Sink, Source, TargetState},
+    port::{Bound, Source, TargetState},
     schema,
 };
 use serde::Serialize;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::{
     args::StatusArgs,
     exit::Exit,
-    parts::Parts,
+    parts::{NamedSink, Parts},
     report::{Failure, MarkLine, Moment, Report, write_grid},
     run,
 };
@@ -67,8 +67,11 @@ pub(crate) fn status(args: &StatusArgs) -> Report {
         let parts = Parts::new(&config)?;
         let high = high(parts.source.as_ref()).await;
         let mut lines = Vec::new();
-        for table in &config.tables {
-            lines.push(look(&parts, table, high.as_ref().ok().copied()).await);
+        for sink in &parts.sinks {
+            for table in &config.tables {
+                let high = high.as_ref().ok().copied();
+                lines.push(look(&parts, sink, table, high).await);
+            }
         }
         Ok((high, lines))
     });
@@ -84,7 +87,7 @@ pub(crate) fn status(args: &StatusArgs) -> Report {
     report.seconds = begun.elapsed().as_secs_f64();
     report.finalized_until = least(&lines);
     tell(&mut report, &high, &lines);
-    report.target = Some(config.target.root);
+    report.target = Some(run::places(&config));
     report
 }
 
@@ -103,9 +106,14 @@ async fn high(source: &dyn Source) -> Result<High> {
     Ok(High { at, time })
 }
 
-async fn look(parts: &Parts, table: &TableConfig, high: Option<High>) -> StatusLine {
-    let mut line = nothing_known(&table.target, table.source.to_string());
-    if let Err(error) = fill(&mut line, parts, table, high).await {
+async fn look(
+    parts: &Parts,
+    sink: &NamedSink,
+    table: &TableConfig,
+    high: Option<High>,
+) -> StatusLine {
+    let mut line = nothing_known(sink.label(&table.target), table.source.to_string());
+    if let Err(error) = fill(&mut line, parts, sink, table, high).await {
         line.error = Some(error.into());
     }
     line
@@ -129,6 +137,7 @@ fn nothing_known(table: impl Into<String>, source: impl Into<String>) -> StatusL
 async fn fill(
     line: &mut StatusLine,
     parts: &Parts,
+    sink: &NamedSink,
     table: &TableConfig,
     high: Option<High>,
 ) -> Result<()> {
@@ -144,7 +153,7 @@ async fn fill(
     let Some(spec) = spec(table, &instances)? else {
         return failed.map_or(Ok(()), Err);
     };
-    let state = parts.sink.inspect(&spec).await?;
+    let state = sink.sink.inspect(&spec).await?;
     if let Some(TargetState { mark: Some(mark), verdict }) = state {
         line.state = "copied";
         line.mark = Some(MarkLine::from(&mark));

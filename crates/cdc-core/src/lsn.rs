@@ -23,6 +23,9 @@ pub enum LsnError {
     /// The byte string is not ten bytes long.
     #[error("an LSN is 10 bytes, got bytes={0}")]
     Width(usize),
+    /// The text is not in groups of eight, eight and four digits.
+    #[error("an LSN in groups has 8, 8 and 4 hex digits between colons")]
+    Grouping,
 }
 
 impl Lsn {

@@ -1,4 +1,12 @@
-//! A place in a source's log as the engine sees it: ordered bytes behind a lineage epoch.
+//! A place in a source's log as the engine sees it: ordered bytes behind a lineage epoch. Below it,
+//! what the logs of each kind of server call a place.
+
+pub mod binlog;
+pub mod gtid;
+pub mod guard;
+mod interval;
+pub mod mariadb;
+pub mod sqlserver;
 
 use std::fmt;
 

@@ -15,7 +15,7 @@ const RULE: &str = "drivers-stay-inside";
 const CORE: &str = "crates/cdc-core";
 
 /// Each driver with the package it belongs to.
-const DRIVERS: [(&str, &str); 10] = [
+const DRIVERS: [(&str, &str); 13] = [
     ("tiberius", "crates/cdc-mssql"),
     ("mssql_tds", "crates/cdc-mssql"),
     ("deltalake", "crates/cdc-delta"),
@@ -26,6 +26,9 @@ const DRIVERS: [(&str, &str); 10] = [
     ("buoyant_kernel", "crates/cdc-delta"),
     ("buoyant_kernel_engine", "crates/cdc-delta"),
     ("ballista", "crates/cdc-delta"),
+    ("tokio_postgres", "crates/cdc-postgres"),
+    ("deadpool_postgres", "crates/cdc-postgres"),
+    ("tokio_postgres_rustls", "crates/cdc-postgres"),
 ];
 
 /// No public signature names a driver outside its adapter, and core names none anywhere.

@@ -177,6 +177,23 @@ impl<'a> Section<'a> {
         sections
     }
 
+    /// The tables inside this one, by their names.
+    pub(super) fn named(&self) -> Vec<(&'a str, Section<'a>)> {
+        let mut sections = Vec::new();
+        for (name, value) in self.entries() {
+            let path = self.path(name);
+            let problems = self.problems;
+            match value.as_table() {
+                Some(table) => {
+                    let table = Some(table);
+                    sections.push((name, Section { path, table, known: Vec::new(), problems }));
+                }
+                None => self.problems.add(path, "is not a table of settings"),
+            }
+        }
+        sections
+    }
+
     /// The texts of an array.
     pub(super) fn texts(&mut self, key: &'static str) -> Option<Vec<&'a str>> {
         self.read(key, "a list of texts", |value| {

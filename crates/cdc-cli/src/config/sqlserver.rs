@@ -101,7 +101,7 @@ fn reader(section: &mut Section<'_>, config: &mut MssqlConfig) {
 }
 
 /// A whole number between two bounds.
-fn within<T: Copy + TryFrom<u64>>(
+pub(super) fn within<T: Copy + TryFrom<u64>>(
     section: &mut Section<'_>,
     key: &'static str,
     least: u64,
@@ -161,7 +161,7 @@ fn login(section: &mut Section<'_>, base: &Path, environment: Environment<'_>) -
 
 /// A secret by its variable or its file: none when neither is given, nothing inside when it cannot
 /// be had.
-fn given(
+pub(super) fn given(
     section: &mut Section<'_>,
     variable: &'static str,
     file: &'static str,
@@ -198,7 +198,7 @@ fn trust(section: &mut Section<'_>, base: &Path) -> Trust {
     }
 }
 
-fn authorities(path: &Path) -> Result<Vec<u8>, String> {
+pub(super) fn authorities(path: &Path) -> Result<Vec<u8>, String> {
     let at = path.display();
     let cannot = |error: std::io::Error| format!("the file {at} cannot be read: {}", error.kind());
     let length = std::fs::metadata(path).map_err(cannot)?.len();

@@ -1,4 +1,5 @@
-//! The section `[target]`: where the tables go. This build writes to the local file system.
+//! The section `[target]`, or several below `[targets]`: where the tables go. This build writes
+//! Delta tables to the local file system, and tables of PostgreSQL.
 
 use std::{
     collections::BTreeMap,
@@ -8,18 +9,49 @@ use std::{
 use url::Url;
 
 use super::{
-    resolve,
+    postgres, resolve,
     secret::{self, Environment, Secret},
     section::Section,
 };
 
-/// Where the tables go.
+/// One of the places where the tables go.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetConfig {
+    /// Its name below `[targets]`; none for the only one.
+    pub(crate) name: Option<String>,
+    /// What it is.
+    pub(crate) kind: TargetKind,
+}
+
+/// What a target is.
+#[derive(Clone, Debug)]
+pub(crate) enum TargetKind {
+    /// Delta tables below a root.
+    Delta(DeltaTarget),
+    /// Tables of a PostgreSQL.
+    Postgres(Box<cdc_postgres::PostgresConfig>),
+}
+
+/// Where Delta tables go.
+#[derive(Clone, Debug)]
+pub(crate) struct DeltaTarget {
     /// An absolute local path, or a URL.
     pub(crate) root: String,
     /// Options of the object store, by its own names.
     pub(crate) storage: BTreeMap<String, Secret>,
+}
+
+impl TargetConfig {
+    /// Where it is, for people: never a secret.
+    pub(crate) fn place(&self) -> String {
+        match &self.kind {
+            TargetKind::Delta(delta) => delta.root.clone(),
+            TargetKind::Postgres(server) => {
+                let (host, port) = (&server.host, server.port);
+                format!("postgres://{host}:{port}/{}, schema {}", server.database, server.schema)
+            }
+        }
+    }
 }
 
 /// What a root's text means.
@@ -30,11 +62,69 @@ enum Root {
     Refused(String),
 }
 
+/// The targets: the section `[target]` alone, or each table below `[targets]` with its name.
 pub(super) fn read(
+    root: &mut Section<'_>,
+    base: &Path,
+    environment: Environment<'_>,
+) -> Option<Vec<TargetConfig>> {
+    let alone = root.section("target");
+    if root.get("targets").is_none() {
+        let kind = one(alone, base, environment)?;
+        return Some(vec![TargetConfig { name: None, kind }]);
+    }
+    if alone.is_present() {
+        root.wrong("target", "stands beside targets; give the one target, or several with names");
+        return None;
+    }
+    let several = root.section("targets");
+    let sections = several.named();
+    if sections.is_empty() {
+        root.wrong("targets", "has no entry; give [targets.NAME] for each target");
+        return None;
+    }
+    let mut targets = Vec::new();
+    let count = sections.len();
+    for (name, section) in sections {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(plain) {
+            several.wrong(name, "a target's name has letters, digits, dashes and underscores");
+            continue;
+        }
+        if let Some(kind) = one(section, base, environment) {
+            targets.push(TargetConfig { name: Some(name.to_owned()), kind });
+        }
+    }
+    (targets.len() == count).then_some(targets)
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Delta,
+    Postgres,
+}
+
+fn one(mut section: Section<'_>, base: &Path, environment: Environment<'_>) -> Option<TargetKind> {
+    let words = [("delta", Kind::Delta), ("postgres", Kind::Postgres)];
+    // Which keys are right depends on the kind.
+    let kind = match section.get("kind") {
+        None => Kind::Delta,
+        Some(_) => section.word("kind", &words)?,
+    };
+    match kind {
+        Kind::Delta => delta(section, base, environment).map(TargetKind::Delta),
+        Kind::Postgres => {
+            let config = postgres::read(section, base, environment)?;
+            Some(TargetKind::Postgres(Box::new(config)))
+        }
+    }
+}
+
+fn delta(
     mut section: Section<'_>,
     base: &Path,
     environment: Environment<'_>,
-) -> Option<TargetConfig> {
+) -> Option<DeltaTarget> {
     let text = section.required("root", "the path or URL that holds the tables");
     let root = text.map(|text| root(text, base));
     if let Some(Root::Refused(message)) = &root {
@@ -52,7 +142,7 @@ pub(super) fn read(
     };
     section.finish();
     match root? {
-        Root::Local(root) => Some(TargetConfig { root, storage }),
+        Root::Local(root) => Some(DeltaTarget { root, storage }),
         Root::Refused(_) => None,
     }
 }

@@ -57,8 +57,8 @@ fn problems(text: &str) -> Vec<String> {
 #[test]
 fn a_whole_file_is_read_and_relative_paths_start_at_it() {
     let config = parse(GOOD).expect("is right");
-    assert_eq!(config.target.root, "/etc/cdc/lake");
-    assert!(config.target.storage.is_empty());
+    assert_eq!(delta(&config).root, "/etc/cdc/lake");
+    assert!(delta(&config).storage.is_empty());
     assert_eq!(config.settings.limits.rows_max.get(), 1000);
     assert_eq!(config.settings.limits.bytes_max.get(), 64 << 20);
     assert_eq!(config.settings.poll_interval, Duration::from_secs(2));
@@ -77,7 +77,7 @@ fn what_is_left_out_takes_the_engines_defaults() {
     let config = parse(text).expect("is right");
     assert_eq!(config.settings, Settings::default());
     assert_eq!(*fake(&config), FakeConfig::default());
-    assert_eq!(config.target.root, "file:///srv/lake");
+    assert_eq!(delta(&config).root, "file:///srv/lake");
     assert_eq!(config.metrics, None);
     assert_eq!(config.tables[0].start, StartAt::Earliest);
     assert_eq!(config.tables[0].target, "dbo_flights");
@@ -142,7 +142,7 @@ fn unknown_keys_are_errors_in_every_section() {
         [
             "source.fake.rwos: is no setting; did you mean \"rows\"?",
             "tables[1].bogus: is no setting; allowed are source, instance, target, start",
-            "extra: is no setting; allowed are source, target, run, metrics, tables",
+            "extra: is no setting; allowed are source, target, targets, run, metrics, tables",
         ]
     );
 }
@@ -167,7 +167,7 @@ fn a_root_of_another_store_is_refused_with_what_this_build_writes() {
         assert_eq!(problems(&text), [expected]);
     }
     let up = parse(&GOOD.replace("root = \"lake\"", "root = \"../lake\"")).expect("is right");
-    assert_eq!(up.target.root, "/etc/lake");
+    assert_eq!(delta(&up).root, "/etc/lake");
 }
 
 #[test]
@@ -253,13 +253,20 @@ fn every_snippet_of_the_guide_is_a_right_configuration() {
         .skip(1)
         .map(|rest| rest.split("```").next().expect("is closed"))
         .collect();
-    let [whole, server, metrics] = snippets.as_slice() else { panic!("three snippets") };
+    let [whole, server, postgres, several, metrics] = snippets.as_slice() else {
+        panic!("five snippets")
+    };
     assert!(whole.contains("a path, from this file's directory, or a file:// URL\n"), "{whole}");
     let (_, rest) = whole.split_once("[target]").expect("has a target");
     let other = format!("{server}[target]{rest}");
-    let login = |name: &str| (name == "CDC_PASSWORD").then(|| "planted".to_owned());
-    for text in [whole.to_string(), format!("{whole}{metrics}"), other] {
-        let config = Config::parse(&text, Path::new("/"), &login).expect("is right");
+    let known = ["CDC_PASSWORD", "CDC_PG_PASSWORD"];
+    let login = |name: &str| known.contains(&name).then(|| "planted".to_owned());
+    let (before, after) = whole.split_once("[target]\n").expect("has a target");
+    let (_, after) = after.split_once("[[tables]]").expect("has tables");
+    let into = |targets: &str| format!("{before}{targets}\n[[tables]]{after}");
+    let many = [into(postgres), into(several)];
+    for text in [whole.to_string(), format!("{whole}{metrics}"), other].iter().chain(&many) {
+        let config = Config::parse(text, Path::new("/"), &login).expect("is right");
         assert_eq!(config.tables.len(), 2);
     }
 }
@@ -280,7 +287,11 @@ fn every_setting_is_in_the_reference() {
                   [[tables]]\nsource = \"dbo.t\"\n";
     let other = parse(server).expect_err("is wrong").into_iter().map(|found| found.to_string());
     problems.extend(other.filter(|found| found.contains("unlike")));
-    assert_eq!(problems.len(), 7, "{problems:?}");
+    let target = "[source]\nkind = \"fake\"\n[target]\nkind = \"postgres\"\nunlike = 1\n\
+                  [[tables]]\nsource = \"dbo.t\"\n";
+    let other = parse(target).expect_err("is wrong").into_iter().map(|found| found.to_string());
+    problems.extend(other.filter(|found| found.contains("unlike")));
+    assert_eq!(problems.len(), 8, "{problems:?}");
     for problem in problems {
         let (_, keys) = problem.split_once("allowed are ").expect("lists what is allowed");
         for key in keys.split(", ") {
@@ -314,5 +325,13 @@ fn the_defaults_in_the_reference_are_the_engines() {
     ] {
         let row = format!("| `{key}` | `{default}` |");
         assert!(reference.contains(&row), "{row}");
+    }
+}
+
+/// The only target, which is of Delta tables.
+fn delta(config: &Config) -> &DeltaTarget {
+    match &config.targets[0].kind {
+        TargetKind::Delta(delta) => delta,
+        TargetKind::Postgres(_) => panic!("Delta tables"),
     }
 }

@@ -19,7 +19,7 @@ fn parts(directory: &tempfile::TempDir) -> (Config, Parts) {
 
 /// Copies the first table.
 async fn copy(config: &Config, parts: &Parts) -> RunReport {
-    let sink = std::sync::Arc::new(parts.sink.clone());
+    let sink = parts.sinks[0].sink.clone();
     let (source, clock) = (parts.source.clone(), parts.clock.clone());
     let engine = Engine::new(source, sink, clock, parts.entropy.clone(), config.settings.clone());
     let run = engine.run_once(vec![config.tables[0].clone()], &Shutdown::never()).await;
@@ -58,14 +58,14 @@ async fn a_source_that_does_not_answer_hides_nothing_of_the_target() {
     let run = copy(&config, &parts).await;
     let gone = SqlError::new(number::TIMEOUT, "no answer");
     parts.sample.as_ref().expect("simulated").database().fail_next(Call::Instances, 2, &gone);
-    let copied = look(&parts, &config.tables[0], None).await;
+    let copied = look(&parts, &parts.sinks[0], &config.tables[0], None).await;
     assert_eq!(copied.state, "copied");
     let mark = run.tables[0].mark.as_ref().map(MarkLine::from).expect("a mark");
     assert_eq!(copied.mark.map(|mark| mark.end), Some(mark.end));
     assert_eq!(copied.error.map(|error| error.kind), Some("unavailable"));
-    let other = look(&parts, &config.tables[1], None).await;
+    let other = look(&parts, &parts.sinks[0], &config.tables[1], None).await;
     assert_eq!(other.state, "unknown", "whether a target is due is the source's to say");
-    let answered = look(&parts, &config.tables[1], None).await;
+    let answered = look(&parts, &parts.sinks[0], &config.tables[1], None).await;
     assert_eq!(answered.state, "no target yet");
     assert!(answered.error.is_none());
 }
@@ -89,7 +89,7 @@ async fn a_mark_that_cleanup_has_passed_is_data_loss_from_the_first_lost_positio
         .database()
         .cleanup_instance(name, mark)
         .expect("cleans up");
-    let line = look(&parts, table, high(parts.source.as_ref()).await.ok()).await;
+    let line = look(&parts, &parts.sinks[0], table, high(parts.source.as_ref()).await.ok()).await;
     assert_eq!(line.state, "copied", "{:?}", line.error);
     assert!(line.error.is_none());
     assert!(line.headroom_seconds.expect("is known") >= 0.0);
@@ -101,7 +101,7 @@ async fn a_mark_that_cleanup_has_passed_is_data_loss_from_the_first_lost_positio
         .database()
         .cleanup_instance(name, high_now(&parts))
         .expect("cleans up");
-    let line = look(&parts, table, high(parts.source.as_ref()).await.ok()).await;
+    let line = look(&parts, &parts.sinks[0], table, high(parts.source.as_ref()).await.ok()).await;
     assert_eq!(line.state, "data_loss");
     assert!(line.mark.is_some(), "what the target holds is shown");
     assert!(line.headroom_seconds.expect("is known") < 0.0);
@@ -121,7 +121,7 @@ async fn a_source_that_was_restored_is_another_log() {
 
     // The restored log ends below the mark.
     parts.sample.as_ref().expect("simulated").database().restore(&before);
-    let line = look(&parts, table, high(parts.source.as_ref()).await.ok()).await;
+    let line = look(&parts, &parts.sinks[0], table, high(parts.source.as_ref()).await.ok()).await;
     assert_eq!(line.state, "lineage_broken");
     assert_eq!((line.lag_seconds, line.headroom_seconds), (None, None));
     let error = line.error.expect("says why");
@@ -132,7 +132,7 @@ async fn a_source_that_was_restored_is_another_log() {
     for _ in 0..4 {
         pass(&parts);
     }
-    let line = look(&parts, table, high(parts.source.as_ref()).await.ok()).await;
+    let line = look(&parts, &parts.sinks[0], table, high(parts.source.as_ref()).await.ok()).await;
     assert_eq!(line.state, "lineage_broken");
     let error = line.error.expect("says why");
     assert!(error.message.contains("no such commit"), "{}", error.message);

@@ -13,9 +13,13 @@ mod doctor;
 mod fake;
 mod guide;
 mod metrics;
+#[path = "../../../cdc-postgres/tests/it/private_server.rs"]
+#[allow(dead_code, clippy::print_stderr, reason = "the tests of the sink use more of it")]
+mod private_server;
 mod refusals;
 mod run;
 mod secrets;
 mod sqlserver;
 mod status;
 mod support;
+mod targets;

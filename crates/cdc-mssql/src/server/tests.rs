@@ -92,7 +92,7 @@ fn server(sizes: &[usize], tries: &[Try]) -> (Arc<Scripted>, Server) {
     let nothing = Duration::from_nanos(1);
     let budget =
         RetryBudget { attempts_max: ATTEMPTS_MAX, pause_first: nothing, pause_max: nothing };
-    (Arc::clone(&driver), Server::new(driver, budget))
+    (Arc::clone(&driver), Server::new(driver.clone(), driver, budget))
 }
 
 fn statement() -> Statement {
