@@ -15,10 +15,10 @@ pub struct Mark {
     /// The commit time of `end`, when the source knows one. A snapshot's position may be no
     /// commit and have none.
     pub commit_time: Option<Timestamp>,
-    /// The time of the entry at `end` by its own reading ([`crate::port::PositionLog::entry_time`]).
-    /// `commit_time` never goes back and may be later. It tells `end` from the same position in
-    /// another log. None when `end` was no entry that stays, and in targets that were written
-    /// before marks had it.
+    /// The time of the entry at `end` by its own reading, as
+    /// [`crate::port::PositionLog::entry_time`] gives it. `commit_time` never goes back and may be
+    /// later. It tells `end` from the same position in another log. None when `end` was no entry
+    /// that stays, and in targets that were written before marks had it.
     pub entry_time: Option<Timestamp>,
     /// Counts the snapshots taken after data loss; 0 before the first.
     pub generation: u32,
