@@ -17,6 +17,9 @@ const HEADER: usize = 8;
 /// Bytes that are taken from the socket at once.
 const READ_BYTES: usize = 256 << 10;
 const COLUMNS: u8 = 0x81;
+/// The end of a statement within a procedure's call: state, command and count behind it.
+const STATEMENT_ENDED: u8 = 0xFF;
+const STATEMENT_ENDED_BYTES: usize = 13;
 const ROW: u8 = 0xD1;
 const ROW_WITH_BITMAP: u8 = 0xD2;
 /// What stands for NULL where a length has two bytes.
@@ -236,7 +239,12 @@ impl Rows {
     /// whoever calls keeps more than a row in store.
     fn token(&mut self, input: &mut Input<'_>) -> Outcome<Token> {
         let short = "a row ends too soon";
-        let kind = *input.0.first().ok_or(short)?;
+        let mut kind = *input.0.first().ok_or(short)?;
+        while kind == STATEMENT_ENDED && self.columns.is_empty() {
+            // Of the settings in front of the rows.
+            input.take(STATEMENT_ENDED_BYTES).ok_or(short)?;
+            kind = *input.0.first().ok_or(short)?;
+        }
         match kind {
             COLUMNS => {
                 input.byte().ok_or(short)?;
