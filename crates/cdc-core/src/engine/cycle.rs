@@ -12,7 +12,7 @@ use super::{
     Engine, RunReport, TableConfig,
     batch::{Step, Upper, seconds},
     retry::{Attempts, millis},
-    table::{Table, replaced},
+    table::{Open, Table, replaced},
 };
 use crate::{
     batch::Stamp,
@@ -93,7 +93,7 @@ impl Engine {
         let Some(upper) = self.upper(run, high).await? else {
             // Capture has never written: tables can only be looked for.
             self.open_all(run, high).await;
-            self.look_back(run, high);
+            self.look_back(run, high).await?;
             self.observer.on(&Event::Idle { high: None, now });
             let done = once
                 && run
@@ -120,7 +120,7 @@ impl Engine {
             _ => upper,
         };
         self.open_all(run, high).await;
-        self.look_back(run, high);
+        self.look_back(run, high).await?;
         if self.all_at(run, upper) {
             self.observer.on(&Event::Idle { high: Some(&upper.stamp), now });
             return Ok(if once { Cycle::Finished } else { Cycle::Idle });
@@ -205,16 +205,26 @@ impl Engine {
 
     /// Stops the tables whose mark lies above what the source has now: it was restored while the
     /// run went on. A table that waited for its instance is looked at again.
-    fn look_back(&self, run: &mut Run, high: Bound) {
+    async fn look_back(&self, run: &mut Run, high: Bound) -> Result<()> {
+        let judged = |open: &Open, high| {
+            plan::holder(open.mark.end, &open.instances)
+                .map_or(Ok(()), |at| plan::plan(open.mark.end, high, None, at.start).map(|_| ()))
+        };
+        let is_doubtful = run
+            .tables
+            .iter()
+            .filter_map(|table| table.open.as_ref())
+            .any(|open| judged(open, high).is_err());
+        // A table may have been opened long after the high position was asked for.
+        let high = if is_doubtful { self.source.high().await? } else { high };
         for table in &mut run.tables {
             let Some(open) = &table.open else { continue };
-            let outcome = plan::holder(open.mark.end, &open.instances)
-                .map_or(Ok(()), |at| plan::plan(open.mark.end, high, None, at.start).map(|_| ()));
-            match outcome {
+            match judged(open, high) {
                 Ok(()) => table.waiting = false,
                 Err(error) => self.table_failed(table, error.with("table", &table.config.target)),
             }
         }
+        Ok(())
     }
 
     /// Drives the tables' futures, several at a time. True when one of them moved.
