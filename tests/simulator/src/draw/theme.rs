@@ -42,6 +42,7 @@ impl Draw<'_> {
             4 => self.overtaken(world, steps),
             5 => self.doubt(steps),
             6 => self.given_up(world, steps),
+            7 | 8 => self.entry_taken(world, steps),
             _ => {}
         }
     }
@@ -192,8 +193,8 @@ impl Draw<'_> {
         steps.push(Step::Run(Run { seconds, ..self.plain() }));
     }
 
-    /// Old commits that are copied late and in small batches, while cleanup takes them.
-    fn overtaken(&mut self, world: &Shape, steps: &mut Vec<Step>) {
+    /// Old commits, of which cleanup would take some.
+    fn old_commits(&mut self, world: &Shape, steps: &mut Vec<Step>) {
         let table = self.table();
         for _ in 0..2 + self.below(5) {
             self.moment(Some(table), 60_000, steps);
@@ -203,10 +204,25 @@ impl Draw<'_> {
         for _ in 0..1 + self.below(3) {
             self.moment(Some(table), 60_000, steps);
         }
+    }
+
+    /// Old commits that are copied late and in small batches, while cleanup takes them.
+    fn overtaken(&mut self, world: &Shape, steps: &mut Vec<Step>) {
+        self.old_commits(world, steps);
         let call = self.any(&READ, CallName::Low);
         let (skip, some) = (self.small(24), self.small(6));
         let act = if self.one_in(3) { Act::CleanupSteps(some) } else { Act::Cleanup };
         steps.push(Step::At { call, skip, act });
+        let commits_max = Some(1 + u64::from(self.below(2)));
+        steps.push(Step::Run(Run { commits_max, ..self.plain() }));
+    }
+
+    /// The same, and cleanup runs right before one of the questions for a position's time: there are
+    /// several a batch, and their order matters.
+    fn entry_taken(&mut self, world: &Shape, steps: &mut Vec<Step>) {
+        self.old_commits(world, steps);
+        let skip = 3 + self.small(20);
+        steps.push(Step::At { call: CallName::CommitTime, skip, act: Act::Cleanup });
         let commits_max = Some(1 + u64::from(self.below(2)));
         steps.push(Step::Run(Run { commits_max, ..self.plain() }));
     }
