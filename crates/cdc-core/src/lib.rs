@@ -19,6 +19,7 @@ pub mod port;
 pub mod position;
 pub mod retention;
 pub mod schema;
+mod secret;
 pub mod sql_type;
 pub mod table;
 pub mod time;
@@ -33,6 +34,7 @@ pub use image::Images;
 pub use lsn::{Lsn, LsnError};
 pub use mark::Mark;
 pub use position::{ClosedRange, Epoch, Position};
+pub use secret::Secret;
 pub use sql_type::{Length, SqlType};
 pub use table::{CaptureInstance, Column, InstanceName, TableName, TableRef, TableSpec};
 pub use time::{

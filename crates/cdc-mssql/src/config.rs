@@ -1,30 +1,8 @@
 //! How the server is reached: address, login, encryption, limits.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use cdc_core::{Error, ErrorKind, Result, diagnosis::RowIsolation, time::ServerZone};
-
-/// A value that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps a value.
-    #[must_use]
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+use cdc_core::{Error, ErrorKind, Result, Secret, diagnosis::RowIsolation, time::ServerZone};
 
 /// Who logs in, and how it is proved. Windows logins (Kerberos, NTLM) need C libraries and are not
 /// built in.

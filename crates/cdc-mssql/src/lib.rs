@@ -17,5 +17,6 @@ mod source;
 mod sql;
 mod type_name;
 
-pub use config::{BulkReader, Encryption, Login, MssqlConfig, RetryBudget, Secret, Trust};
+pub use cdc_core::Secret;
+pub use config::{BulkReader, Encryption, Login, MssqlConfig, RetryBudget, Trust};
 pub use source::MssqlSource;

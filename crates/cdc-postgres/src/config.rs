@@ -1,28 +1,8 @@
 //! How the server is reached, where the tables go, and the limits.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-/// A value that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps a value.
-    #[must_use]
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+use cdc_core::Secret;
 
 /// Whose certificates are believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -35,6 +35,7 @@ mod store;
 mod table;
 mod tls;
 
-pub use config::{NulInText, PostgresConfig, Secret, Tls, Trust};
+pub use cdc_core::Secret;
+pub use config::{NulInText, PostgresConfig, Tls, Trust};
 pub use name::{CONTROL, DELETED, EPOCH, LIVE_SUFFIX, POSITION, SOFT_SUFFIX};
 pub use sink::PostgresSink;

@@ -33,8 +33,7 @@ pub(super) fn read(
         database.unwrap_or_default(),
         user.unwrap_or_default(),
     );
-    config.password =
-        password.flatten().map(|password| cdc_postgres::Secret::new(password.reveal()));
+    config.password = password.flatten();
     config.port = within(&mut section, "port", 1, 65_535, config.port);
     if let Some(schema) = section.text("schema") {
         config.schema = schema.to_owned();

@@ -1,32 +1,12 @@
 //! Secrets: never in the file, only in the environment or in a file of their own.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
+pub(crate) use cdc_core::Secret;
 use toml::{Table, Value};
 use url::Url;
 
 use super::problem::{self, Collector};
-
-/// A setting whose value is not shown.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
-
-impl Secret {
-    pub(crate) fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    /// The value, for the part that needs it.
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
 
 /// Where values of the environment come from.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -28,7 +28,7 @@ pub(super) fn read(
     let zone = zone(&mut section);
     let complete = host.is_some() && database.is_some() && login.is_some();
     // What else is wrong is said too.
-    let login = login.unwrap_or_else(|| Login::Token(cdc_mssql::Secret::new("")));
+    let login = login.unwrap_or_else(|| Login::Token(Secret::new("")));
     let (host, database) = (host.unwrap_or_default(), database.unwrap_or_default());
     let mut config = MssqlConfig::new(host, database, login);
     config.trust = trust;
@@ -124,10 +124,9 @@ fn login(section: &mut Section<'_>, base: &Path, environment: Environment<'_>) -
     let [password, token] =
         keys.map(|(variable, file)| given(section, variable, file, base, environment));
     let command = section.texts("login_command");
-    let made = |secret: Secret| cdc_mssql::Secret::new(secret.reveal());
     match (user, password, token, command) {
         (Some(user), Some(password), None, None) => {
-            Some(Login::Password { user: user.to_owned(), password: made(password?) })
+            Some(Login::Password { user: user.to_owned(), password: password? })
         }
         (Some(_), None, None, None) => {
             section.wrong(
@@ -137,7 +136,7 @@ fn login(section: &mut Section<'_>, base: &Path, environment: Environment<'_>) -
             );
             None
         }
-        (None, None, Some(token), None) => Some(Login::Token(made(token?))),
+        (None, None, Some(token), None) => Some(Login::Token(token?)),
         (None, None, None, Some(words)) if !words.is_empty() => {
             Some(Login::TokenCommand(words.into_iter().map(str::to_owned).collect()))
         }

@@ -78,8 +78,9 @@ mod tests {
 
     use tokio::net::TcpListener;
 
+    use cdc_core::Secret;
+
     use super::*;
-    use crate::config::Secret;
 
     fn config(host: &str) -> MssqlConfig {
         let login = Login::Password { user: "u".into(), password: Secret::new("p") };
