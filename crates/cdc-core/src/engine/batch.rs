@@ -39,26 +39,13 @@ pub(super) enum Step {
     Advanced,
 }
 
-/// The upper bound that all tables of a cycle share.
+/// Where what is read ends: the upper bound that all tables of a cycle share, or the end of a
+/// batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Upper {
+pub(super) struct Edge {
     pub(super) stamp: Stamp,
-    /// The time of the entry there by its own reading.
+    /// The time of the entry there by its own reading; none when there is no such entry.
     pub(super) entry_time: Option<Timestamp>,
-}
-
-/// Where a batch ends.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    stamp: Stamp,
-    /// The time of the entry at the end by its own reading; none when there is no such entry.
-    entry_time: Option<Timestamp>,
-}
-
-impl End {
-    const fn of(upper: Upper) -> Self {
-        Self { stamp: upper.stamp, entry_time: upper.entry_time }
-    }
 }
 
 /// Where reading a batch came to.
@@ -73,7 +60,7 @@ impl Engine {
     pub(super) async fn advance(
         &self,
         table: &mut Table,
-        upper: Upper,
+        upper: Edge,
         shutdown: &Shutdown,
     ) -> Result<Step> {
         let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
@@ -118,7 +105,7 @@ impl Engine {
 
     /// Moves the mark of a table that has no change up to the bound. False when it has to be read
     /// after all, because its instances are not those that were asked.
-    pub(super) async fn record_progress(&self, table: &mut Table, upper: Upper) -> Result<bool> {
+    pub(super) async fn record_progress(&self, table: &mut Table, upper: Edge) -> Result<bool> {
         let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
         let Some(open) = table.open.as_mut() else {
             return Ok(true);
@@ -139,9 +126,8 @@ impl Engine {
         let mut facts = BatchFacts::begun(started_at);
         facts.source_commit_time = upper.stamp.commit_time;
         let events = self.follow_schema(open, &pieces).await?;
-        let end = End::of(upper);
-        self.guard_read(&open.mark, end, upper, &pieces, &mut facts).await?;
-        self.commit(table, end, facts, events, begun).await?;
+        self.guard_read(&open.mark, upper, upper, &pieces, &mut facts).await?;
+        self.commit(table, upper, facts, events, begun).await?;
         Ok(true)
     }
 
@@ -149,7 +135,7 @@ impl Engine {
         &self,
         after: Position,
         instances: &[CaptureInstance],
-        upper: Upper,
+        upper: Edge,
     ) -> Result<Plan> {
         let nth = match self.settings.limits.commits_max {
             Some(count) if after < upper.stamp.position => {
@@ -166,7 +152,7 @@ impl Engine {
 
     /// The guard before the read, on the instance of every piece. False while capture has not
     /// reached one.
-    async fn guard(&self, pieces: &[Piece<'_>], upper: Upper) -> Result<bool> {
+    async fn guard(&self, pieces: &[Piece<'_>], upper: Edge) -> Result<bool> {
         let lows = self.lows(pieces).await?;
         let high = Bound::At(upper.stamp.position);
         for (piece, low) in pieces.iter().zip(lows) {
@@ -205,8 +191,8 @@ impl Engine {
     async fn guard_read(
         &self,
         mark: &Mark,
-        end: End,
-        upper: Upper,
+        end: Edge,
+        upper: Edge,
         pieces: &[Piece<'_>],
         facts: &mut BatchFacts,
     ) -> Result<()> {
@@ -370,29 +356,28 @@ impl Engine {
     async fn end(
         &self,
         range: ClosedRange,
-        upper: Upper,
+        upper: Edge,
         cut_at: Option<Stamp>,
         facts: &BatchFacts,
-    ) -> Result<End> {
+    ) -> Result<Edge> {
         let dropped = planted::is(Planted::IdleEndDropped);
         let last = facts.counts.last.filter(|last| last.position == range.to() || dropped);
         if cut_at.is_none() && range.to() == upper.stamp.position && !(dropped && last.is_some()) {
-            return Ok(End::of(upper));
+            return Ok(upper);
         }
-        let known = cut_at.or(last);
-        let position = known.map_or(range.to(), |stamp| stamp.position);
-        let stamp = match known {
-            Some(stamp) => stamp,
-            None => Stamp { position, commit_time: self.source.commit_time(position).await? },
-        };
-        Ok(End { stamp, entry_time: self.source.entry_time(position).await? })
+        match cut_at.or(last) {
+            Some(stamp) => {
+                Ok(Edge { stamp, entry_time: self.source.entry_time(stamp.position).await? })
+            }
+            None => self.edge(range.to()).await,
+        }
     }
 
     /// Commits what is staged with the mark that ends at `end`, then publishes the verdict.
     async fn commit(
         &self,
         table: &mut Table,
-        end: End,
+        end: Edge,
         mut facts: BatchFacts,
         events: Vec<BatchEvent>,
         begun: Duration,
@@ -437,7 +422,7 @@ impl Engine {
 }
 
 /// The mark after `mark` of a batch that ends at `end`.
-fn next_mark(mark: &Mark, end: End, facts: &BatchFacts) -> Mark {
+fn next_mark(mark: &Mark, end: Edge, facts: &BatchFacts) -> Mark {
     let reused = planted::is(Planted::SequenceReused) && facts.counts.rows == 0;
     Mark {
         sequence: mark.sequence.saturating_add(u64::from(!reused)),

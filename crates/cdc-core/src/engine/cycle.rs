@@ -10,7 +10,7 @@ use futures_util::{
 
 use super::{
     Engine, RunReport, TableConfig,
-    batch::{Step, Upper, seconds},
+    batch::{Edge, Step, seconds},
     retry::{Attempts, millis},
     table::{Open, Table, replaced},
 };
@@ -28,7 +28,7 @@ use crate::{
 struct Run {
     tables: Vec<Table>,
     /// The newest high position and its time, so that an idle cycle is one query.
-    high: Option<Upper>,
+    high: Option<Edge>,
     attempts: Attempts,
     /// Stop when every table has reached this.
     target: Option<Position>,
@@ -108,7 +108,7 @@ impl Engine {
         let upper = match run.target {
             // A run that ends reads up to where the source was when it began, not further.
             Some(target) if target < upper.stamp.position => {
-                let bound = self.bound(target).await?;
+                let bound = self.edge(target).await?;
                 if bound.entry_time.is_some() || self.all_at(run, bound) {
                     bound
                 } else {
@@ -136,7 +136,7 @@ impl Engine {
 
     /// The bound of this cycle. Its time is asked for only when the position has moved, or when a
     /// table failed: the log may have been replaced by one that reaches as far.
-    async fn upper(&self, run: &mut Run, high: Bound) -> Result<Option<Upper>> {
+    async fn upper(&self, run: &mut Run, high: Bound) -> Result<Option<Edge>> {
         let Bound::At(position) = high else {
             return Ok(None);
         };
@@ -144,7 +144,7 @@ impl Engine {
         let doubted = run.tables.iter().any(tried);
         let upper = match run.high {
             Some(upper) if upper.stamp.position == position && !doubted => upper,
-            _ => self.bound(position).await?,
+            _ => self.edge(position).await?,
         };
         if upper.entry_time.is_none() {
             // The newest position is an entry as long as the log is the same.
@@ -155,11 +155,11 @@ impl Engine {
         Ok(Some(upper))
     }
 
-    /// A position as the bound of a cycle.
-    async fn bound(&self, position: Position) -> Result<Upper> {
+    /// A position as where something ends, with its times.
+    pub(super) async fn edge(&self, position: Position) -> Result<Edge> {
         let commit_time = self.source.commit_time(position).await?;
         let entry_time = self.source.entry_time(position).await?;
-        Ok(Upper { stamp: Stamp { position, commit_time }, entry_time })
+        Ok(Edge { stamp: Stamp { position, commit_time }, entry_time })
     }
 
     /// Warns once when the source has been silent for longer than its idle entries explain.
@@ -253,7 +253,7 @@ impl Engine {
     }
 
     /// True when every table that still runs has its mark at the bound, or waits for capture.
-    fn all_at(&self, run: &Run, upper: Upper) -> bool {
+    fn all_at(&self, run: &Run, upper: Edge) -> bool {
         run.tables.iter().filter(|table| table.stopped.is_none()).all(|table| {
             table.waiting
                 || table.open.as_ref().is_some_and(|open| open.mark.end >= upper.stamp.position)
@@ -261,7 +261,7 @@ impl Engine {
     }
 
     /// For every table, whether it has changes up to the bound: one query for all.
-    async fn find_news(&self, run: &mut Run, upper: Upper, once: bool) -> Result<Vec<bool>> {
+    async fn find_news(&self, run: &mut Run, upper: Edge, once: bool) -> Result<Vec<bool>> {
         let now = self.clock.now();
         let mut asked: Vec<(InstanceName, ClosedRange)> = Vec::new();
         let mut asked_by = Vec::new();
@@ -313,7 +313,7 @@ impl Engine {
     }
 
     /// Works on every table that is behind. True when one moved.
-    async fn work(&self, run: &mut Run, news: &[bool], upper: Upper, shutdown: &Shutdown) -> bool {
+    async fn work(&self, run: &mut Run, news: &[bool], upper: Edge, shutdown: &Shutdown) -> bool {
         let now = self.clock.now();
         let work: Vec<BoxFuture<'_, bool>> = run
             .tables
@@ -332,7 +332,7 @@ impl Engine {
         &self,
         table: &mut Table,
         has_changes: bool,
-        upper: Upper,
+        upper: Edge,
         shutdown: &Shutdown,
     ) -> bool {
         let outcome = match self.step(table, has_changes, upper, shutdown).await {
@@ -352,7 +352,7 @@ impl Engine {
         &self,
         table: &mut Table,
         has_changes: bool,
-        upper: Upper,
+        upper: Edge,
         shutdown: &Shutdown,
     ) -> Result<bool> {
         let upper = if planted::is(Planted::TwoUpperBounds) {
@@ -374,11 +374,11 @@ impl Engine {
     }
 
     /// The newest position at this moment, for [`Planted::TwoUpperBounds`] only.
-    async fn asked_anew(&self, upper: Upper) -> Result<Upper> {
+    async fn asked_anew(&self, upper: Edge) -> Result<Edge> {
         let Bound::At(position) = self.source.high().await? else {
             return Ok(upper);
         };
-        self.bound(position).await
+        self.edge(position).await
     }
 
     fn progress_is_due(&self, table: &Table) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, StartAt, TableConfig, TableReport, batch::Upper, retry::Attempts};
+use super::{Engine, StartAt, TableConfig, TableReport, batch::Edge, retry::Attempts};
 use crate::{
     batch::{BatchFacts, Commit, Committed, Stamp},
     error::{Error, ErrorKind, Result, Retry},
@@ -409,7 +409,7 @@ impl Engine {
 
     /// What an error means that may come from an instance that was dropped during the step, or
     /// from a restore to a moment before its start: the step is planned again.
-    pub(super) async fn dropped_or(&self, table: &mut Table, upper: Upper, error: Error) -> Error {
+    pub(super) async fn dropped_or(&self, table: &mut Table, upper: Edge, error: Error) -> Error {
         let Some(open) = table.open.as_mut() else {
             return error;
         };
