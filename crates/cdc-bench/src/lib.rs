@@ -17,6 +17,7 @@ mod generator;
 mod line;
 mod lines;
 mod machine;
+mod passage;
 mod plain;
 
 pub use figure::{Figure, Target, heading};
