@@ -13,9 +13,30 @@ const UTC: SqlType = SqlType::DateTime2 { scale: 7 };
 const KIND: SqlType = SqlType::NVarChar(Length::Limited(60));
 const TEXT: SqlType = SqlType::NVarChar(Length::Limited(2048));
 
+/// Who may run it, and what it does.
 macro_rules! control {
+    // For everybody.
+    (anybody $name:literal, $run:expr) => {
+        ProcedureInfo { schema: "fake", name: $name, parameters: &[], run: $run }
+    };
     ($name:literal, $parameters:expr, $run:expr $(,)?) => {
-        ProcedureInfo { schema: "fake", name: $name, parameters: $parameters, run: $run }
+        ProcedureInfo {
+            schema: "fake",
+            name: $name,
+            parameters: $parameters,
+            run: |names, arguments, output| {
+                require_sysadmin(names)?;
+                $run(names, Arguments(arguments), output)
+            },
+        }
+    };
+    // Without parameters and without an answer.
+    ($name:literal, $act:expr) => {
+        control!($name, &[], |names: &Names<'_>, _, _: &mut _| {
+            let act: fn(&Names<'_>) = $act;
+            act(names);
+            Ok(0)
+        })
     };
 }
 
@@ -26,18 +47,19 @@ pub(super) const PROCEDURES: &[ProcedureInfo] = &[
         advance_clock,
     ),
     control!("set_clock", &[must("@utc", UTC)], set_clock),
-    control!("now", &[], now),
+    control!(anybody "now", now),
     control!("run_capture", &[may("@records", SqlType::BigInt)], run_capture),
-    control!("stop_capture", &[], stop_capture),
-    control!("start_capture", &[], start_capture),
-    control!("stop_agent", &[], stop_agent),
-    control!("start_agent", &[], start_agent),
+    control!("stop_capture", |names| names.database.stop_capture()),
+    control!("start_capture", |names| names.database.start_capture()),
+    control!("stop_agent", |names| names.server.stop_agent()),
+    control!("start_agent", |names| names.server.start_agent()),
     control!("fail_scan", &[must("@number", SqlType::Int), may("@message", TEXT)], fail_scan,),
-    control!("clear_scans", &[], clear_scans),
-    control!("fail_cleanup", &[], fail_cleanup),
+    // As after a restart: the scans of before are forgotten.
+    control!("clear_scans", |names| names.database.edit_jobs(|jobs| jobs.scan_errors.clear())),
+    control!("fail_cleanup", |names| names.database.edit_jobs(|jobs| jobs.cleanup_outcome = 0)),
     control!("set_replica", &[may("@role", KIND)], set_replica),
     control!("accept_token", &[must("@token", TEXT), must("@login", NAME)], accept_token),
-    control!("expire_tokens", &[], expire_tokens),
+    control!("expire_tokens", |names| names.server.expire_tokens()),
     control!("write_idle_entry", &[], write_idle_entry),
     control!("run_cleanup", &[may("@threshold", SqlType::Int)], run_cleanup),
     control!(
@@ -52,7 +74,7 @@ pub(super) const PROCEDURES: &[ProcedureInfo] = &[
     ),
     control!("kill_after_rows", &[must("@rows", SqlType::BigInt)], kill_after_rows),
     control!("slow", &[must("@milliseconds", SqlType::BigInt)], slow),
-    control!("clear_faults", &[], clear_faults),
+    control!("clear_faults", |names| names.server.faults().clear()),
     control!("kill", &[must("@session_id", SqlType::Int)], kill),
     control!("backup", &[must("@name", NAME)], backup),
     control!("restore", &[must("@name", NAME)], restore),
@@ -73,11 +95,9 @@ fn require_sysadmin(names: &Names<'_>) -> SqlResult<()> {
 
 fn advance_clock(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let arguments = Arguments(arguments);
     let seconds = arguments.integer(0).unwrap_or(0);
     let milliseconds =
         seconds.saturating_mul(1000).saturating_add(arguments.integer(1).unwrap_or(0));
@@ -89,11 +109,9 @@ fn advance_clock(
 
 fn set_clock(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let arguments = Arguments(arguments);
     let Some(Value::DateTime2(ticks)) = arguments.value(0) else {
         return Err(SqlError::new(50_000, "@utc must be a moment in UTC"));
     };
@@ -124,11 +142,10 @@ fn now(names: &Names<'_>, _: &[Option<Typed>], output: &mut dyn ProcedureOutput)
 
 fn run_capture(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     output: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let records = Arguments(arguments).integer(0);
+    let records = arguments.integer(0);
     let records = records.map_or(usize::MAX, |records| usize::try_from(records).unwrap_or(0));
     let read = names.database.capture_next(records);
     let read = i64::try_from(read).unwrap_or(i64::MAX);
@@ -136,109 +153,33 @@ fn run_capture(
     give(output, "records bigint; max_lsn binary(10)?", [row![read, high]])
 }
 
-fn stop_capture(
-    names: &Names<'_>,
-    _: &[Option<Typed>],
-    _: &mut dyn ProcedureOutput,
-) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    names.database.stop_capture();
-    Ok(0)
-}
-
-fn start_capture(
-    names: &Names<'_>,
-    _: &[Option<Typed>],
-    _: &mut dyn ProcedureOutput,
-) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    names.database.start_capture();
-    Ok(0)
-}
-
-fn stop_agent(
-    names: &Names<'_>,
-    _: &[Option<Typed>],
-    _: &mut dyn ProcedureOutput,
-) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    names.server.stop_agent();
-    Ok(0)
-}
-
-fn start_agent(
-    names: &Names<'_>,
-    _: &[Option<Typed>],
-    _: &mut dyn ProcedureOutput,
-) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    names.server.start_agent();
-    Ok(0)
-}
-
 fn fail_scan(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let arguments = Arguments(arguments);
     let number = i32::try_from(arguments.integer(0).unwrap_or(0)).unwrap_or(i32::MAX);
     names.database.fail_scan(number, &arguments.text(1).unwrap_or_else(|| known_text(number)));
     Ok(0)
 }
 
-/// As after a restart: the scans of before are forgotten.
-fn clear_scans(
-    names: &Names<'_>,
-    _: &[Option<Typed>],
-    _: &mut dyn ProcedureOutput,
-) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    names.database.edit_jobs(|jobs| jobs.scan_errors.clear());
-    Ok(0)
-}
-
-fn fail_cleanup(
-    names: &Names<'_>,
-    _: &[Option<Typed>],
-    _: &mut dyn ProcedureOutput,
-) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    names.database.edit_jobs(|jobs| jobs.cleanup_outcome = 0);
-    Ok(0)
-}
-
 fn accept_token(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let arguments = Arguments(arguments);
     let (token, login) = (arguments.text(0), arguments.text(1));
     names.server.accept_token(&token.unwrap_or_default(), &login.unwrap_or_default());
-    Ok(0)
-}
-
-fn expire_tokens(
-    names: &Names<'_>,
-    _: &[Option<Typed>],
-    _: &mut dyn ProcedureOutput,
-) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    names.server.expire_tokens();
     Ok(0)
 }
 
 /// Puts the database into an availability group, or takes it out of one.
 fn set_replica(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let role = match Arguments(arguments).text(0).map(|role| role.to_ascii_uppercase()).as_deref() {
+    let role = match arguments.text(0).map(|role| role.to_ascii_uppercase()).as_deref() {
         None => None,
         Some("PRIMARY") => Some(ReplicaRole::Primary),
         Some("SECONDARY") => Some(ReplicaRole::Secondary),
@@ -250,21 +191,19 @@ fn set_replica(
 
 fn write_idle_entry(
     names: &Names<'_>,
-    _: &[Option<Typed>],
+    _: Arguments<'_>,
     output: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
     let lsn = names.database.write_idle_entry().map(lsn_value);
     give(output, "lsn binary(10)?", [row![lsn]])
 }
 
 fn run_cleanup(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     output: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let threshold = Arguments(arguments).integer(0).unwrap_or(5000);
+    let threshold = arguments.integer(0).unwrap_or(5000);
     let threshold = usize::try_from(threshold).unwrap_or(1);
     let removed = names.database.begin_cleanup(threshold).finish();
     give(output, "rows bigint", [row![i64::try_from(removed).unwrap_or(i64::MAX)]])
@@ -287,11 +226,9 @@ fn known_text(number: i32) -> String {
 
 fn inject_error(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let arguments = Arguments(arguments);
     let number = i32::try_from(arguments.integer(0).unwrap_or(0)).unwrap_or(i32::MAX);
     let times = u64::try_from(arguments.integer(1).unwrap_or(1)).unwrap_or(0);
     let statement = arguments.text(2).unwrap_or_default();
@@ -302,43 +239,30 @@ fn inject_error(
 
 fn kill_after_rows(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let rows = Arguments(arguments).integer(0).unwrap_or(0);
+    let rows = arguments.integer(0).unwrap_or(0);
     names.server.faults().kill_after_rows(u64::try_from(rows).unwrap_or(0));
     Ok(0)
 }
 
 fn slow(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let pause = Arguments(arguments).integer(0).and_then(|pause| u64::try_from(pause).ok());
+    let pause = arguments.integer(0).and_then(|pause| u64::try_from(pause).ok());
     names.server.faults().slow(pause.map(Duration::from_millis));
-    Ok(0)
-}
-
-fn clear_faults(
-    names: &Names<'_>,
-    _: &[Option<Typed>],
-    _: &mut dyn ProcedureOutput,
-) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    names.server.faults().clear();
     Ok(0)
 }
 
 fn kill(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let id = i32::try_from(Arguments(arguments).integer(0).unwrap_or(0)).unwrap_or(-1);
+    let id = i32::try_from(arguments.integer(0).unwrap_or(0)).unwrap_or(-1);
     if id == names.access.session {
         return Err(SqlError::new(6104, "Cannot use KILL to kill your own process."));
     }
@@ -348,22 +272,20 @@ fn kill(
 
 fn backup(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let name = Arguments(arguments).text(0).unwrap_or_default();
+    let name = arguments.text(0).unwrap_or_default();
     names.server.keep_backup(&name, names.database.backup());
     Ok(0)
 }
 
 fn restore(
     names: &Names<'_>,
-    arguments: &[Option<Typed>],
+    arguments: Arguments<'_>,
     _: &mut dyn ProcedureOutput,
 ) -> SqlResult<i32> {
-    require_sysadmin(names)?;
-    let name = Arguments(arguments).text(0).unwrap_or_default();
+    let name = arguments.text(0).unwrap_or_default();
     let backup = names.server.kept_backup(&name).ok_or_else(|| {
         SqlError::new(3201, format!("Cannot open backup '{name}': fake.backup makes one."))
     })?;
