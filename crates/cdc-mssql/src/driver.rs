@@ -8,6 +8,7 @@ pub(crate) mod column;
 pub(crate) mod connection;
 pub(crate) mod moment;
 pub(crate) mod pool;
+mod pooled;
 pub(crate) mod reading;
 pub(crate) mod refusal;
 pub(crate) mod tds;

@@ -6,7 +6,7 @@ mod connection;
 mod fault;
 mod parameter;
 
-use std::{pin::pin, sync::Arc};
+use std::pin::pin;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -15,22 +15,18 @@ use tokio::time::timeout;
 
 use self::{cells::Cells, connection::connect};
 use super::{
-    Driver, RecordStream, Statement,
+    Statement,
     column::BatchBuilder,
-    pool::Pool,
-    reading::{Batches, started},
+    pooled::{Pooled, Wire},
+    reading::Batches,
 };
 use crate::{config::MssqlConfig, fault::Fault};
 
 /// A driver on `mssql-tds`.
-#[derive(Debug)]
-pub(crate) struct Bulk {
-    config: Arc<MssqlConfig>,
-    pool: Arc<Pool<Connection>>,
-}
+pub(crate) type Bulk = Pooled<Connection>;
 
 /// A logged-in connection.
-struct Connection(Box<TdsClient>);
+pub(crate) struct Connection(Box<TdsClient>);
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -38,62 +34,37 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-impl Bulk {
-    pub(crate) fn new(config: Arc<MssqlConfig>) -> Self {
-        let pool = Arc::new(Pool::new(config.idle_connections_max));
-        Self { config, pool }
-    }
-}
-
 #[async_trait]
-impl Driver for Bulk {
-    async fn run(&self, statement: Arc<Statement>) -> Result<RecordStream, Fault> {
-        let mut connection = match self.pool.take() {
-            Some(connection) => connection,
-            None => Box::pin(connect(&self.config)).await?,
-        };
-        let (pool, config) = (Arc::clone(&self.pool), Arc::clone(&self.config));
-        Ok(started(|batches| {
-            Box::pin(async move {
-                // After a fault the connection is dropped.
-                pump(&mut connection.0, &statement, &config, &batches).await?;
-                // Kept before the reader learns of the end: its next statement finds it.
-                pool.put(connection);
-                Ok(())
-            })
-        }))
+impl Wire for Connection {
+    async fn connect(config: &MssqlConfig) -> Result<Self, Fault> {
+        connect(config).await
     }
 
-    fn forget_idle(&self) {
-        self.pool.clear();
-    }
-}
-
-/// Runs a statement and sends its batches. When it returns without a fault, the answer was read to
-/// its end.
-async fn pump(
-    client: &mut TdsClient,
-    statement: &Statement,
-    config: &MssqlConfig,
-    batches: &Batches,
-) -> Result<(), Fault> {
-    let schema = statement.schema()?;
-    let mut batch = BatchBuilder::new(schema, &statement.columns, statement.batch_rows)?;
-    let parameters = parameter::all(&statement.parameters)?;
-    let begun = client.execute_sp_executesql(statement.text.clone(), parameters, ());
-    let mut result = within(config, begun).await?;
-    loop {
-        match result {
-            StatementResult::Rows => {
-                rows(client, statement, config, &mut batch, batches).await?;
+    async fn pump(
+        &mut self,
+        statement: &Statement,
+        config: &MssqlConfig,
+        batches: &Batches,
+    ) -> Result<(), Fault> {
+        let client = &mut *self.0;
+        let schema = statement.schema()?;
+        let mut batch = BatchBuilder::new(schema, &statement.columns, statement.batch_rows)?;
+        let parameters = parameter::all(&statement.parameters)?;
+        let begun = client.execute_sp_executesql(statement.text.clone(), parameters, ());
+        let mut result = within(config, begun).await?;
+        loop {
+            match result {
+                StatementResult::Rows => {
+                    rows(client, statement, config, &mut batch, batches).await?;
+                }
+                StatementResult::End => break,
+                _ => {}
             }
-            StatementResult::End => break,
-            _ => {}
+            result = within(config, client.advance()).await?;
         }
-        result = within(config, client.advance()).await?;
+        within(config, client.close_query()).await?;
+        batches.send_rest(&mut batch).await
     }
-    within(config, client.close_query()).await?;
-    batches.send_rest(&mut batch).await
 }
 
 /// Reads the rows of one result.

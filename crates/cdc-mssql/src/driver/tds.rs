@@ -1,7 +1,5 @@
 //! The driver on tiberius: statements on connections of their own, rows into batches as they come.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use cdc_core::{Error, ErrorKind};
 use futures_util::{FutureExt, StreamExt};
@@ -9,80 +7,50 @@ use tiberius::{Column, Query, QueryItem, QueryStream, Row, numeric::Numeric};
 use tokio::time::timeout;
 
 use super::{
-    Driver, Parameter, RecordStream, Statement,
+    Parameter, Statement,
     cell::append,
     column::BatchBuilder,
     connection::{Connection, connect},
-    pool::Pool,
-    reading::{Batches, started},
+    pooled::{Pooled, Wire},
+    reading::Batches,
 };
 use crate::{config::MssqlConfig, fault::Fault};
 
 /// A driver on tiberius.
-#[derive(Debug)]
-pub(crate) struct Tds {
-    config: Arc<MssqlConfig>,
-    pool: Arc<Pool<Connection>>,
-}
-
-impl Tds {
-    pub(crate) fn new(config: Arc<MssqlConfig>) -> Self {
-        let pool = Arc::new(Pool::new(config.idle_connections_max));
-        Self { config, pool }
-    }
-}
+pub(crate) type Tds = Pooled<Connection>;
 
 #[async_trait]
-impl Driver for Tds {
-    async fn run(&self, statement: Arc<Statement>) -> Result<RecordStream, Fault> {
-        let mut connection = match self.pool.take() {
-            Some(connection) => connection,
-            None => Box::pin(connect(&self.config)).await?,
-        };
-        let (pool, config) = (Arc::clone(&self.pool), Arc::clone(&self.config));
-        Ok(started(|batches| {
-            Box::pin(async move {
-                // After a fault the connection is dropped.
-                pump(&mut connection, &statement, &config, &batches).await?;
-                // Kept before the reader learns of the end: its next statement finds it.
-                pool.put(connection);
-                Ok(())
-            })
-        }))
+impl Wire for Connection {
+    async fn connect(config: &MssqlConfig) -> Result<Self, Fault> {
+        connect(config).await
     }
 
-    fn forget_idle(&self) {
-        self.pool.clear();
-    }
-}
-
-/// Runs a statement and sends its batches. When it returns without a fault, the answer was read to
-/// its end.
-async fn pump(
-    connection: &mut Connection,
-    statement: &Statement,
-    config: &MssqlConfig,
-    batches: &Batches,
-) -> Result<(), Fault> {
-    let schema = statement.schema()?;
-    let mut batch = BatchBuilder::new(schema, &statement.columns, statement.batch_rows)?;
-    let mut query = Query::new(statement.text.as_str());
-    statement.parameters.iter().for_each(|parameter| bind(&mut query, parameter));
-    let begun = timeout(config.silence_max, query.query(connection)).await;
-    let mut items = begun.map_err(|_| Fault::silence())??;
-    let mut places = Vec::new();
-    while let Some(item) = next(&mut items, config).await.ok_or_else(Fault::silence)? {
-        match item? {
-            QueryItem::Metadata(metadata) => {
-                places = statement.places(metadata.columns().iter().map(Column::name))?;
-            }
-            QueryItem::Row(row) => {
-                add(&mut batch, &row, &places)?;
-                batches.send_full(&mut batch).await?;
+    async fn pump(
+        &mut self,
+        statement: &Statement,
+        config: &MssqlConfig,
+        batches: &Batches,
+    ) -> Result<(), Fault> {
+        let schema = statement.schema()?;
+        let mut batch = BatchBuilder::new(schema, &statement.columns, statement.batch_rows)?;
+        let mut query = Query::new(statement.text.as_str());
+        statement.parameters.iter().for_each(|parameter| bind(&mut query, parameter));
+        let begun = timeout(config.silence_max, query.query(self)).await;
+        let mut items = begun.map_err(|_| Fault::silence())??;
+        let mut places = Vec::new();
+        while let Some(item) = next(&mut items, config).await.ok_or_else(Fault::silence)? {
+            match item? {
+                QueryItem::Metadata(metadata) => {
+                    places = statement.places(metadata.columns().iter().map(Column::name))?;
+                }
+                QueryItem::Row(row) => {
+                    add(&mut batch, &row, &places)?;
+                    batches.send_full(&mut batch).await?;
+                }
             }
         }
+        batches.send_rest(&mut batch).await
     }
-    batches.send_rest(&mut batch).await
 }
 
 /// The next item; none after a silence that was too long.
