@@ -1,7 +1,7 @@
 //! What was seen of a source, before anybody says what it means.
 
 use crate::{
-    error::ErrorKind,
+    error::{Error, ErrorKind},
     port::Bound,
     table::{CaptureInstance, Column, TableName, TableRef},
     time::{ServerTime, ServerZone, Timestamp},
@@ -257,6 +257,21 @@ pub struct Unlisted {
     pub changes: Access,
     /// The gating role, where the login is shown it.
     pub role: Option<String>,
+}
+
+impl Unlisted {
+    /// What an error says, before anything of the rights is known.
+    #[must_use]
+    pub fn of(error: &Error) -> Self {
+        Self {
+            kind: error.kind(),
+            message: error.message().to_owned(),
+            advice: error.advice().to_owned(),
+            table: Access::Missing,
+            changes: Access::Missing,
+            role: None,
+        }
+    }
 }
 
 /// One capture instance.

@@ -158,14 +158,7 @@ impl FakeSource {
     }
 
     fn unlisted(&self, state: &DatabaseState, reference: &TableRef, error: &Error) -> Unlisted {
-        let mut unlisted = Unlisted {
-            kind: error.kind(),
-            message: error.message().to_owned(),
-            advice: error.advice().to_owned(),
-            table: Access::Missing,
-            changes: Access::Missing,
-            role: None,
-        };
+        let mut unlisted = Unlisted::of(error);
         let TableRef::Table(name) = reference else { return unlisted };
         let found = state.find_table(name);
         unlisted.table = self.access(state, name, found.is_some());

@@ -254,14 +254,7 @@ impl MssqlSource {
 
     /// Why a table's instances are not listed, as far as the login can find out.
     async fn unlisted(&self, reference: &TableRef, error: &Error) -> Result<Unlisted> {
-        let mut unlisted = Unlisted {
-            kind: error.kind(),
-            message: error.message().to_owned(),
-            advice: error.advice().to_owned(),
-            table: Access::Missing,
-            changes: Access::Missing,
-            role: None,
-        };
+        let mut unlisted = Unlisted::of(error);
         let TableRef::Table(name) = reference else { return Ok(unlisted) };
         let (Ok(table), Ok(changes)) = (ObjectName::of_table(name), default_changes(name)) else {
             return Ok(unlisted);
