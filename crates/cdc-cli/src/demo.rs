@@ -44,9 +44,9 @@ const BREATH: Duration = Duration::from_millis(2);
 
 /// Runs the command.
 pub(crate) fn demo(args: &DemoArgs, json: bool, progress: &Progress) -> Report {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match crate::parts::runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
+        Err(error) => return Report::failed(NAME, error.into()),
     };
     match runtime.block_on(play(args, json, progress)) {
         Ok(report) => report,

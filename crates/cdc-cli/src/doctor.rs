@@ -20,9 +20,9 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Report {
         Err(failure) => return Report::failed(NAME, failure),
     };
     let begun = Instant::now();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match crate::parts::runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return Report::failed(NAME, parts::no_runtime(error).into()),
+        Err(error) => return Report::failed(NAME, error.into()),
     };
     let looked: Result<_> = runtime.block_on(async {
         let patient = parts::patient(&config.source)?;

@@ -230,6 +230,14 @@ impl Observer for Labelled {
     }
 }
 
+/// The runtime of a command, on every core.
+///
+/// # Errors
+/// `Unavailable` when the system gives no thread.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(no_runtime)
+}
+
 /// The error of a runtime that cannot be started.
 pub(crate) fn no_runtime(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "the asynchronous runtime cannot be started")

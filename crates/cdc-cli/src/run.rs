@@ -26,9 +26,9 @@ pub(crate) fn run(args: &RunArgs, json: bool, progress: &Progress) -> Report {
         Err(failure) => return Report::failed(NAME, failure),
     };
     let begun = Instant::now();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match crate::parts::runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
+        Err(error) => return Report::failed(NAME, error.into()),
     };
     match runtime.block_on(copy(&config, args.once, json, progress)) {
         Ok(Copied { run, stopped, metrics }) => {

@@ -59,9 +59,9 @@ pub(crate) fn status(args: &StatusArgs) -> Report {
         Err(failure) => return Report::failed(NAME, failure),
     };
     let begun = Instant::now();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match crate::parts::runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
+        Err(error) => return Report::failed(NAME, error.into()),
     };
     let looked: Result<_> = runtime.block_on(async {
         let parts = Parts::new(&config)?;

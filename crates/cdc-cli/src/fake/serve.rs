@@ -33,9 +33,9 @@ const TICK: Duration = Duration::from_millis(1);
 /// Runs the command.
 pub(crate) fn serve(args: &ServeArgs, json: bool) -> Report {
     let begun = Instant::now();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match crate::parts::runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return Report::failed(NAME, crate::parts::no_runtime(error).into()),
+        Err(error) => return Report::failed(NAME, error.into()),
     };
     match runtime.block_on(listen(args, json)) {
         Ok(address) => {
