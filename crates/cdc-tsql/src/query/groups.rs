@@ -152,11 +152,7 @@ impl Run<'_> {
                     groups.len() - 1
                 }
             };
-            if let Some(group) = groups.get_mut(place) {
-                for (tally, of) in group.tallies.iter_mut().zip(&grouping.aggregates) {
-                    tally.add(of, self, frame, &mut values)?;
-                }
-            }
+            self.tally(groups.get_mut(place), grouping, frame, &mut values)?;
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(groups)
@@ -195,11 +191,7 @@ impl Run<'_> {
                         groups.len() - 1
                     }
                 };
-                if let Some(group) = groups.get_mut(place) {
-                    for (tally, of) in group.tallies.iter_mut().zip(&grouping.aggregates) {
-                        tally.add(of, self, frame, &mut values)?;
-                    }
-                }
+                self.tally(groups.get_mut(place), grouping, frame, &mut values)?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -207,6 +199,22 @@ impl Run<'_> {
             return Err(unsupported("a grand total of ROLLUP, CUBE or GROUPING SETS over no rows"));
         }
         Ok(groups)
+    }
+
+    /// Adds a row to what its group adds up.
+    fn tally(
+        &self,
+        group: Option<&mut Group>,
+        grouping: &GroupPlan,
+        frame: &mut Frame<'_>,
+        values: &mut Vec<Value>,
+    ) -> SqlResult<()> {
+        if let Some(group) = group {
+            for (tally, of) in group.tallies.iter_mut().zip(&grouping.aggregates) {
+                tally.add(of, self, frame, values)?;
+            }
+        }
+        Ok(())
     }
 }
 
