@@ -29,7 +29,7 @@ const fn remedied(
 }
 
 /// The longest code that matches counts; whole numbers stand before their class.
-const MEANINGS: [Meaning; 33] = [
+static MEANINGS: &[Meaning] = &[
     meaning("08", ErrorKind::Unavailable, "the connection to the server failed"),
     remedied(
         "25006",
@@ -132,13 +132,11 @@ const MEANINGS: [Meaning; 33] = [
 ];
 
 /// What a number means that no line knows.
-const UNKNOWN: Meaning = meaning("", ErrorKind::Unavailable, "the server refused a step");
+static UNKNOWN: Meaning = meaning("", ErrorKind::Unavailable, "the server refused a step");
 
 fn look_up(code: &str) -> &'static Meaning {
-    static NONE: Meaning = UNKNOWN;
-    static ALL: [Meaning; 33] = MEANINGS;
-    let matching = ALL.iter().filter(|meaning| code.starts_with(meaning.code));
-    matching.max_by_key(|meaning| meaning.code.len()).unwrap_or(&NONE)
+    let matching = MEANINGS.iter().filter(|meaning| code.starts_with(meaning.code));
+    matching.max_by_key(|meaning| meaning.code.len()).unwrap_or(&UNKNOWN)
 }
 
 /// A fault of the driver: what the server said, or that it was not reached.
@@ -268,7 +266,7 @@ mod tests {
 
     #[test]
     fn every_line_is_reached_by_its_own_code() {
-        for line in &MEANINGS {
+        for line in MEANINGS {
             assert_eq!(look_up(line.code).code, line.code);
         }
     }
