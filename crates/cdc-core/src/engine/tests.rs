@@ -270,17 +270,23 @@ fn an_idle_cycle_is_one_query_whatever_the_number_of_tables() {
     assert_eq!(report.errors().count(), 0);
 }
 
-#[test]
-fn a_range_purged_while_it_was_read_is_never_committed() {
+/// A source that removes what follows the mark while it is read: held when the table is opened and
+/// when the batch is planned, gone after the read.
+fn purged_meanwhile() -> MockSrc {
     let mut source = source(9);
     source.expect_has_changes().returning(|_| Ok(vec![true]));
     let asked = AtomicUsize::new(0);
-    // Held when the table is opened and when the batch is planned, gone after the read.
     source.expect_low().returning(move |_| {
         let low = if asked.fetch_add(1, Ordering::SeqCst) < 3 { 1 } else { 6 };
         Ok(vec![Bound::At(at(low))])
     });
     source.expect_changes().returning(|_| Ok(Box::pin(stream::iter([Ok(inserts(&[7, 8]))]))));
+    source
+}
+
+#[test]
+fn a_range_purged_while_it_was_read_is_never_committed() {
+    let source = purged_meanwhile();
     let mut table_sink = MockTab::new();
     table_sink.expect_stage().times(1).returning(|_| Ok(()));
     table_sink.expect_discard().times(1).returning(|| Ok(()));

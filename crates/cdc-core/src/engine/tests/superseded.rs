@@ -2,19 +2,6 @@
 
 use super::*;
 
-/// A source that removes what follows the mark while it is read.
-fn purged_meanwhile() -> MockSrc {
-    let mut source = source(9);
-    source.expect_has_changes().returning(|_| Ok(vec![true]));
-    let asked = AtomicUsize::new(0);
-    source.expect_low().returning(move |_| {
-        let low = if asked.fetch_add(1, Ordering::SeqCst) < 3 { 1 } else { 6 };
-        Ok(vec![Bound::At(at(low))])
-    });
-    source.expect_changes().returning(|_| Ok(Box::pin(stream::iter([Ok(inserts(&[7, 8]))]))));
-    source
-}
-
 /// A sink that gives its table out once and answers as told whether a newer runner has it.
 fn sink_that_says(mut answers: Vec<Result<bool>>) -> MockTarget {
     let state = || TargetState { mark: Some(mark(1, 3)), verdict: None };
